@@ -54,7 +54,7 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
 /// Whether a character is printable, like Go's `unicode.IsPrint`.
 ///
 /// The Unicode version is that of Rust's standard library, so recently assigned characters are printable
-/// here and not in an older Go.
+/// in Mainstay and not in an older Go.
 pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || c.is_ascii_graphic();

@@ -75,8 +75,8 @@ impl Range {
         if parts.last().is_none_or(|part| part == OR) {
             return Err(RangeError::NothingLast);
         }
-        // A group in the middle may be empty. Upstream accepts it and crashes on a comparison; here it
-        // contains nothing.
+        // A group in the middle may be empty. Upstream accepts it and crashes on a comparison. In
+        // Mainstay it contains nothing.
         let mut groups = Vec::new();
         let mut group = Group::default();
         for part in expand(parts)? {

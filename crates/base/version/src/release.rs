@@ -17,9 +17,9 @@ const MAX_BYTES: usize = 20;
 /// ```
 /// use mainstay_version::{BundleRelease, parse_strict};
 ///
-/// let of = |text| BundleRelease::of(&parse_strict(text).unwrap());
-/// assert!(of("1.0.0+10") > of("1.0.0+9"));
-/// assert!(of("1.0.0+1") > of("1.0.0"));
+/// let release = |text| BundleRelease::of(&parse_strict(text).unwrap());
+/// assert!(release("1.0.0+10") > release("1.0.0+9"));
+/// assert!(release("1.0.0+1") > release("1.0.0"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BundleRelease(Prerelease);

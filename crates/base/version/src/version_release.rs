@@ -12,10 +12,10 @@ use std::fmt;
 /// ```
 /// use mainstay_version::VersionRelease;
 ///
-/// let of = |text| VersionRelease::parse_legacy(text).unwrap();
-/// assert!(of("1.0.0+2") > of("1.0.0+1"));
-/// assert!(of("1.0.0+10") > of("1.0.0+2"));
-/// assert_eq!(of("1.0.0+01"), of("1.0.0+02"), "no releases, so they do not count");
+/// let parse = |text| VersionRelease::parse_legacy(text).unwrap();
+/// assert!(parse("1.0.0+2") > parse("1.0.0+1"));
+/// assert!(parse("1.0.0+10") > parse("1.0.0+2"));
+/// assert_eq!(parse("1.0.0+01"), parse("1.0.0+02"), "no releases, so they do not count");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VersionRelease {

@@ -2,8 +2,8 @@
 //!
 //! Upstream's tools split by lines before they parse: a line that begins with `---` ends the
 //! section before it. Only blanks and a comment may follow on that line. Anchors are valid in their
-//! section only. The same split here gives the same errors, and sections are independent of each
-//! other, so each is parsed alone.
+//! section only. Mainstay splits in the same way to get the same errors. Sections are independent
+//! of each other, so each is parsed alone.
 
 use crate::{YamlError, YamlFault};
 use memchr::{memchr, memchr_iter, memmem};

@@ -1,8 +1,8 @@
 //! Image reference templates: texts with `{{.Package}}`, `{{.Name}}` and `{{.Version}}`.
 //!
-//! Upstream accepts the whole template language of Go. Here a template is text with these fields,
-//! blanks inside the braces, comments, and the trim markers `{{-` and `-}}`. Anything else is
-//! refused with a message of our own.
+//! Upstream accepts the whole template language of Go. In Mainstay a template is text with these
+//! fields, blanks inside the braces, comments, and the trim markers `{{-` and `-}}`. Anything else
+//! is refused with a message of our own.
 
 use mainstay_gocompat::quote;
 

@@ -1,7 +1,7 @@
 //! Unknown fields: fields of a bundle's objects that their types do not have.
 //!
 //! Go's decoders, and so all upstream tools, drop unknown fields silently. A misspelled `version`
-//! or `serviceAccountName` then has no effect. Here each unknown field is a problem with its
+//! or `serviceAccountName` then has no effect. Mainstay reports each unknown field with its
 //! location and the nearest known field.
 //!
 //! A field is an error if its name is nearly that of a field that the same object lacks. All others

@@ -239,7 +239,7 @@ fn read_property(
         facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
     }
     if kind == CSV_METADATA {
-        // Of several metadata properties upstream serves none, so the first one decides here.
+        // Of several metadata properties upstream serves none, so the first one counts in Mainstay.
         if facts.metadatas == 0 {
             shape::text(value, "minKubeVersion").clone_into(&mut facts.min_kube_version);
         }

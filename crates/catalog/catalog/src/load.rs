@@ -64,8 +64,8 @@ pub enum DocumentRules {
     #[default]
     Catalog,
     /// What catalogd requires: an object with a schema, and texts as schema, package and name. For
-    /// documents that are served as they are ([`CatalogDocuments::read`]); they keep the fields of
-    /// their authors, and numbers have double precision.
+    /// documents that are served as they are ([`CatalogDocuments::read`]). No index can be made of
+    /// them.
     Meta,
 }
 

@@ -14,7 +14,6 @@ use crate::{
     source::{FileSource, SourceFile},
     splitter::FilePart,
     syntax,
-    write::to_double_precision,
 };
 use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::json::is_same_field;
@@ -462,7 +461,6 @@ fn decode_blob(
         return Err(fault(CatalogRule::NotABlob, message, upstream, remedy));
     }
     if rules == DocumentRules::Meta {
-        fields.values_mut().for_each(to_double_precision);
         let slot = slot([schema, package, name], file, line, compressor.compress(&fields));
         return Ok(DecodedBlob { slot, bytes, facts: decode::Facts::Other });
     }

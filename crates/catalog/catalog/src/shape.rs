@@ -288,8 +288,8 @@ mod tests {
     #[test]
     fn type_errors_have_the_words_of_go() {
         let in_icon = |data: Value| ("olm.package", json!({ "icon": { "base64data": data } }));
-        let refused = |found: &str, of: &str| {
-            format!("json: cannot unmarshal {found} into Go struct field {of}")
+        let refused = |found: &str, field: &str| {
+            format!("json: cannot unmarshal {found} into Go struct field {field}")
         };
         let byte = "Icon.icon.base64data of type uint8";
         let port = |port: Value| {

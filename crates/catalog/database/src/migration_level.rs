@@ -8,7 +8,7 @@
 //! | 6, 7 | APIs belong to bundles |
 //! | 8 | dependencies have a table |
 //! | 9 | properties have a table |
-//! | 10 – 13 | no change in the tables that are read here |
+//! | 10 – 13 | no change in the tables that this crate reads |
 //!
 //! Levels above 13 are read as 13, as upstream does. The source is `upstream-opm.md` §3.5.
 

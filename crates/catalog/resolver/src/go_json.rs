@@ -23,14 +23,14 @@ pub(crate) enum JsonError {
         /// Its context.
         place: JsonContext,
     },
-    /// Go accepts the text and the parser here does not, for example for its depth; the error of
-    /// that parser.
+    /// Go accepts the text and `serde_json` does not, for example for its depth; the error of
+    /// `serde_json`.
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl JsonError {
-    /// Go's error for a text that the parser here has refused.
+    /// Go's error for a text that `serde_json` has refused.
     pub(crate) fn of(json: &str, error: &serde_json::Error) -> Self {
         fault(json).unwrap_or_else(|| Self::Unsupported(error.to_string()))
     }

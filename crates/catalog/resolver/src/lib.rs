@@ -67,8 +67,8 @@
 //!   (`resolution`).
 //! * The *search* (`solve`) tries preferred candidates first, breadth first over requirements, and
 //!   learns clauses from contradictions. It finds the answer of upstream wherever upstream is
-//!   deterministic. Where upstream depends on the order of a Go map, the order here is: existing
-//!   `ClusterServiceVersion`s by name, demands by package, Subscriptions by name, and the
+//!   deterministic. Where upstream depends on the order of a Go map, Mainstay uses this order:
+//!   existing `ClusterServiceVersion`s by name, demands by package, Subscriptions by name, and the
 //!   requirements of a bundle by their text.
 //! * A failure names an irreducible unsatisfiable core: each of its constraints is needed for the
 //!   contradiction.

@@ -74,7 +74,7 @@ pub struct LegacyDependency<'a> {
 pub(crate) struct Facts {
     /// The packages of its `olm.package` properties, with the versions that can be read strictly.
     pub packages: Vec<(String, Option<Version>)>,
-    /// The APIs it provides; an API that it lists twice is here twice.
+    /// The APIs it provides; an API that the bundle lists twice occurs twice.
     pub apis: Vec<OperatorApi>,
     /// The labels of its `olm.label` properties.
     pub labels: Vec<String>,

@@ -223,9 +223,10 @@ impl SnapshotBuilder {
             push(&mut snapshot.packages.entry(entry.package.clone()).or_default().entries, at);
             for (package, _) in &facts.packages {
                 if **package != *entry.package {
-                    let of = snapshot.packages.entry(package.as_str().into()).or_default();
-                    push(&mut of.entries, at);
-                    of.mixed = true;
+                    let package_entries =
+                        snapshot.packages.entry(package.as_str().into()).or_default();
+                    push(&mut package_entries.entries, at);
+                    package_entries.mixed = true;
                 }
             }
             for api in &facts.apis {
@@ -384,12 +385,12 @@ impl Snapshot {
 
     /// The entries of a package, by channel or by property, in order.
     pub(crate) fn of_package(&self, package: &str) -> &[u32] {
-        self.packages.get(package).map_or(&[], |of| &of.entries)
+        self.packages.get(package).map_or(&[], |package| &package.entries)
     }
 
     /// Whether the catalog lists entries of a package under another package.
     pub(crate) fn is_mixed(&self, package: &str) -> bool {
-        self.packages.get(package).is_some_and(|of| of.mixed)
+        self.packages.get(package).is_some_and(|package| package.mixed)
     }
 
     /// The chain of the channel of an entry.

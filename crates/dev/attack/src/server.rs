@@ -217,8 +217,8 @@ impl Server {
         let request =
             json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let made = self.must("POST", &path, Some(&request)).await?;
-        Ok(made["status"]["token"].as_str().context("no token")?.to_owned())
+        let token_request = self.must("POST", &path, Some(&request)).await?;
+        Ok(token_request["status"]["token"].as_str().context("no token")?.to_owned())
     }
 
     /// The process id.

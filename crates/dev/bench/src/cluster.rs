@@ -59,8 +59,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         let median = median(runs);
         let range = median.and_then(|median| Some((median, median.runs?)));
         let range = range.map(|(median, Runs { count, least, most })| {
-            let of = |value| Figure { value, runs: None, ..median };
-            [of(least), of(most), Figure::number(count)]
+            let figure = |value| Figure { value, runs: None, ..median };
+            [figure(least), figure(most), Figure::number(count)]
         });
         let [least, most, runs] = range.map_or_else(
             || [Cell::Nothing, Cell::Nothing, Cell::Nothing],

@@ -105,7 +105,7 @@ impl Read for ContentGenerator {
 
 /// An image of files, of which every other one is text.
 fn image(store: &ImageStore, size: u64, layers: u64) -> Result<Descriptor> {
-    let (files, mut made) = ((size * 1_000_000 / FILE_SIZE).max(layers), Vec::new());
+    let (files, mut layer_blobs) = ((size * 1_000_000 / FILE_SIZE).max(layers), Vec::new());
     for layer in 0..layers {
         let mut writer = LayerWriter::new(store)?;
         for file in 0..files / layers {
@@ -113,9 +113,9 @@ fn image(store: &ImageStore, size: u64, layers: u64) -> Result<Descriptor> {
             let name = format!("configs/layer{layer:03}/file{file:06}");
             writer.add(&name, 0o644, FILE_SIZE, ContentGenerator::new(seed, seed % 2 == 0))?;
         }
-        made.push(writer.finish()?);
+        layer_blobs.push(writer.finish()?);
     }
-    let mut image = build::image(store, Platform::host(), ImageConfig::default(), &made)?;
+    let mut image = build::image(store, Platform::host(), ImageConfig::default(), &layer_blobs)?;
     image.platform = None;
     Ok(image)
 }

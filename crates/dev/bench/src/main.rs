@@ -12,6 +12,7 @@
 mod access;
 mod all;
 mod api;
+mod catalog_http;
 mod catalogs;
 mod cluster;
 mod fan_out;
@@ -78,6 +79,8 @@ enum Subject {
     Catalogs(catalogs::Arguments),
     /// The registry API of a served catalog, from the start of the program.
     Registry(registry::Arguments),
+    /// The HTTP catalog API of a published catalog: processor time for each request.
+    CatalogHttp(catalog_http::Arguments),
     /// Images pushed, pulled and unpacked, compared with skopeo.
     Images(images::Arguments),
     /// Resolution: published catalogs, recorded resolutions, explanations, and hard cases.
@@ -109,6 +112,7 @@ impl Subject {
             Self::Rules(arguments) => rules::run(arguments),
             Self::Catalogs(arguments) => catalogs::run(arguments),
             Self::Registry(arguments) => registry::run(arguments).await,
+            Self::CatalogHttp(arguments) => catalog_http::run(arguments).await,
             Self::Images(arguments) => images::run(arguments).await,
             Self::Resolver(arguments) => resolver::run(arguments),
             Self::Operators(arguments) => operators::run(arguments).await,

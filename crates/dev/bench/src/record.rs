@@ -444,8 +444,8 @@ pub(crate) mod tests {
     fn file_system_is_that_of_the_nearest_mount() {
         let mounts =
             "overlay / overlay rw 0 0\n/dev/vda /tmp ext4 rw 0 0\ntmpfs /tmpfs tmpfs rw 0 0\n";
-        let of = |folder| file_system(mounts, Path::new(folder));
-        assert_eq!(of("/tmp/a"), Some("ext4"));
-        assert_eq!(of("/tmpa"), Some("overlay"));
+        let file_system_of = |folder| file_system(mounts, Path::new(folder));
+        assert_eq!(file_system_of("/tmp/a"), Some("ext4"));
+        assert_eq!(file_system_of("/tmpa"), Some("overlay"));
     }
 }

@@ -80,10 +80,10 @@ fn table(medians: &[Figures]) -> Table {
     }
     let mut table = Table::new("servers", "work", &columns);
     for Named { key, title, figure } in medians.first().into_iter().flatten() {
-        let of = |figures: Option<&Figures>| figures.and_then(|all| api::find(all, key));
-        let mut cells = vec![(*figure).into(), of(medians.get(1)).into()];
+        let figure_of = |figures: Option<&Figures>| figures.and_then(|all| api::find(all, key));
+        let mut cells = vec![(*figure).into(), figure_of(medians.get(1)).into()];
         if real.is_some() {
-            let theirs = of(real);
+            let theirs = figure_of(real);
             cells.push(theirs.into());
             cells.push(theirs.and_then(|theirs| figure.ratio_to(theirs)).into());
         }

@@ -59,7 +59,7 @@ pub(crate) fn report(
 ) -> anyhow::Result<()> {
     print!("{}", score::findings(results, limit));
     println!("{}", score::table(results));
-    let unexpected = results.iter().filter(|results| !results.comparison.passes()).count();
+    let unexpected = results.iter().filter(|result| !result.comparison.passes()).count();
     let expected = results
         .iter()
         .filter(|results| results.comparison == check::ScenarioComparison::Expected)

@@ -99,7 +99,7 @@ impl Checker<'_, '_> {
             self.report(format!("{blocked:?} are blocked, not {expected:?}"));
         }
         if !broken && rules.sources.iter().any(|source| !source.ready) {
-            self.report("a catalog cannot be asked, which is not told".to_owned());
+            self.report("a catalog cannot be read, and no failure reports it".to_owned());
         }
         let expected_outcome = answer::outcome(rules, &chosen, &blocked);
         for (what, fine) in [
@@ -122,15 +122,15 @@ impl Checker<'_, '_> {
         let mut contradicts = vec![false; parts.len()];
         for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Error)
         {
-            let of: Vec<usize> = self
+            let contradicting_parts: Vec<usize> = self
                 .contradiction(failure)
                 .iter()
                 .filter_map(|variable| parts.iter().position(|part| part.contains(variable)))
                 .collect();
-            if of.is_empty() {
+            if contradicting_parts.is_empty() {
                 continue;
             }
-            match of.into_iter().find(|part| !contradicts[*part]) {
+            match contradicting_parts.into_iter().find(|part| !contradicts[*part]) {
                 Some(part) => contradicts[part] = true,
                 None => self.report(format!("two failures in one part: {}", failure.message)),
             }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct BundleProperties {
     /// The packages of its `olm.package` properties.
     pub packages: Vec<(String, Option<Version>)>,
-    /// The APIs it provides; an API that it lists twice is here twice.
+    /// The APIs it provides; an API that the bundle lists twice occurs twice.
     pub apis: Vec<OperatorApi>,
     pub labels: Vec<String>,
     pub deprecated: bool,

@@ -448,12 +448,12 @@ impl InputRules<'_> {
     fn add_uniqueness(&mut self) {
         let mut apis: Vec<OperatorApi> = Vec::new();
         let mut packages: Vec<String> = Vec::new();
-        let mut of: Vec<(usize, usize)> = Vec::new();
+        let mut entries: Vec<(usize, usize)> = Vec::new();
         for (at, variable) in self.variables.iter().enumerate() {
             if let Variable::Entry(entry) = variable
                 && self.has_one_place(*entry)
             {
-                of.push((at, *entry));
+                entries.push((at, *entry));
                 apis.extend(self.entries[*entry].properties.apis.iter().cloned());
                 packages.extend(
                     self.entries[*entry]
@@ -470,7 +470,7 @@ impl InputRules<'_> {
         packages.dedup();
         let repeated = |rules: &Self, count: &dyn Fn(&Entry<'_>) -> usize| {
             let mut repeated = Vec::new();
-            for (variable, entry) in &of {
+            for (variable, entry) in &entries {
                 let times = count(&rules.entries[*entry]);
                 repeated.extend(std::iter::repeat_n(*variable, times));
             }
@@ -504,10 +504,10 @@ impl InputRules<'_> {
         for variable in variables {
             is_member[*variable] = true;
         }
-        let of = |constraint: &&ReferenceConstraint| {
+        let names_member = |constraint: &&ReferenceConstraint| {
             constraint.variables().iter().any(|variable| is_member[*variable])
         };
-        self.constraints.iter().filter(of).collect()
+        self.constraints.iter().filter(names_member).collect()
     }
 
     /// The sorted names of the Subscriptions among these variables.

@@ -90,9 +90,9 @@ fn is_certain(rules: &InputRules<'_>, constraints: &[&ReferenceConstraint], foun
         Variable::Subscription(_) => None,
     };
     let preferred = found.choices.iter().all(|(constraint, chosen)| {
-        let of = constraint.and_then(|at| source(constraints[at].about?));
-        let (Some(of), Some(from)) = (of, source(*chosen)) else { return true };
-        let before = |at: &usize| rank(of, *at) < rank(of, from);
+        let requirer = constraint.and_then(|at| source(constraints[at].about?));
+        let (Some(requirer), Some(from)) = (requirer, source(*chosen)) else { return true };
+        let before = |at: &usize| rank(requirer, *at) < rank(requirer, from);
         (0..rules.sources.len()).filter(before).all(|at| rules.sources[at].ready)
     });
     let plain = found.choices.iter().all(|(_, chosen)| match rules.variables[*chosen] {

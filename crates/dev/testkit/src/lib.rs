@@ -7,7 +7,9 @@
 //! ```
 //!
 //! Tests wait for what they expect by watching for it ([`TestCluster::wait_for`]); nothing here
-//! sleeps, and a wait that lasts too long panics with the last state that was seen. The store has a
+//! sleeps, and a wait that lasts too long panics with the source of the call and the last state that was
+//! seen. A helper of tests that waits is a function with `#[track_caller]` that returns the future (no
+//! `async fn`), so that the call in the test is shown. The store has a
 //! thread of its own, so tokio's time must not be paused while a cluster runs.
 //!
 //! What this does not do: sockets, TLS, durability; the server's own tests and the binary's do.
@@ -19,6 +21,7 @@
 )]
 
 mod fault_injection;
+mod source_text;
 
 pub use fault_injection::{InjectedFault, ObservedRequest};
 use mainstay_apiserver::{ApiServer, ApiServerConfig, VersionInfo};
@@ -31,6 +34,7 @@ use mainstay_store::Store;
 use mainstay_workloads::{ClusterCredentials, Workloads};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -41,16 +45,24 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 /// The processor time that a process must get before a wait times out.
 const MIN_PROCESSOR_TIME: Duration = Duration::from_mins(1);
 
-/// Returns when waiting longer is pointless: after [`WAIT_TIMEOUT`], or later if the process hardly ran
-/// meanwhile, because others are busy. A passing test never waits this long.
+/// The processor time in [`WAIT_TIMEOUT`] below which a process has nothing to do. One that others keep
+/// from running gets more.
+const IDLE_PROCESSOR_TIME: Duration = Duration::from_secs(1);
+
+/// Returns when waiting longer is pointless: after [`WAIT_TIMEOUT`], or later if the process had work
+/// and got little processor time for it, because others are busy. A passing test never waits this long.
 pub async fn wait_for_timeout() {
     const ROUNDS: u32 = 5;
-    let before = processor_time();
+    let start = processor_time();
+    let mut before = start;
     for _ in 0..ROUNDS {
         tokio::time::sleep(WAIT_TIMEOUT).await;
-        if processor_time().saturating_sub(before) > MIN_PROCESSOR_TIME {
+        let now = processor_time();
+        let is_idle = now.saturating_sub(before) < IDLE_PROCESSOR_TIME;
+        if is_idle || now.saturating_sub(start) > MIN_PROCESSOR_TIME {
             return;
         }
+        before = now;
     }
 }
 
@@ -236,14 +248,14 @@ impl TestCluster {
         name: &str,
         mut predicate: F,
     ) -> impl Future<Output = Object> + Send + use<F> {
-        let caller = std::panic::Location::caller();
+        let caller = Location::caller();
         let wait = self.watch_until(select_one(resource, namespace, name), move |objects| {
             match objects.values().next() {
                 Some(object) if predicate(object) => ControlFlow::Break(object.clone()),
                 _ => ControlFlow::Continue(()),
             }
         });
-        async move { wait.await.unwrap_or_else(|last| panic!("{caller}: waited in vain; {last}")) }
+        async move { wait.await.unwrap_or_else(|last| waited_in_vain(caller, &last)) }
     }
 
     /// Returns the object once the condition has the status `True`.
@@ -269,11 +281,11 @@ impl TestCluster {
         namespace: Option<&str>,
         name: &str,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let caller = std::panic::Location::caller();
+        let caller = Location::caller();
         let wait = self.watch_until(select_one(resource, namespace, name), |objects| {
             if objects.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        async move { wait.await.unwrap_or_else(|last| panic!("{caller}: waited in vain; {last}")) }
+        async move { wait.await.unwrap_or_else(|last| waited_in_vain(caller, &last)) }
     }
 
     /// Returns the selected objects, sorted by name, once they satisfy `predicate` together. Panics
@@ -284,7 +296,7 @@ impl TestCluster {
         selection: Selection,
         mut predicate: F,
     ) -> impl Future<Output = Vec<Object>> + Send + use<F> {
-        let caller = std::panic::Location::caller();
+        let caller = Location::caller();
         let wait = self.watch_until(selection, move |objects| {
             let all: Vec<&Object> = objects.values().collect();
             if predicate(&all) {
@@ -292,7 +304,7 @@ impl TestCluster {
             }
             ControlFlow::Continue(())
         });
-        async move { wait.await.unwrap_or_else(|last| panic!("{caller}: waited in vain; {last}")) }
+        async move { wait.await.unwrap_or_else(|last| waited_in_vain(caller, &last)) }
     }
 
     /// Stops the controllers and the server, and waits for them.
@@ -328,14 +340,43 @@ impl TestCluster {
                 () = wait_for_timeout() => None,
             };
             outcome.ok_or_else(|| {
-                let resource = selection.resource.group_resource();
                 let found: Vec<String> = objects
                     .into_values()
-                    .map(|object| mainstay_yaml::to_string(&object.into_value()))
+                    .map(|object| {
+                        let mut value = object.into_value();
+                        // Longer than all the rest, and hardly ever waited for.
+                        if let Some(metadata) = value["metadata"].as_object_mut() {
+                            metadata.remove("managedFields");
+                        }
+                        mainstay_yaml::to_string(&value)
+                    })
                     .collect();
-                format!("{resource} {} are [{}]", selection.fields, found.join("---\n"))
+                let selected = selected_text(&selection);
+                match found.as_slice() {
+                    [] => format!("there is none of {selected}"),
+                    _ => format!("the last state of {selected}:\n{}", found.join("---\n")),
+                }
             })
         }
+    }
+}
+
+/// Ends a test whose wait was in vain: says where it waits, for what, and what it saw.
+fn waited_in_vain(caller: &Location<'_>, last: &str) -> ! {
+    panic!("{caller}: waited in vain for\n{}\n{last}", source_text::of_call(caller))
+}
+
+/// The selected objects, in words.
+fn selected_text(selection: &Selection) -> String {
+    let mut text = selection.resource.group_resource();
+    for selector in [&selection.fields, &selection.labels] {
+        if !selector.is_empty() {
+            text = format!("{text} with {selector}");
+        }
+    }
+    match &selection.namespace {
+        Some(namespace) => format!("{text} in the namespace {namespace}"),
+        None => text,
     }
 }
 

@@ -17,6 +17,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("kube/schema", &["base/", "kube/object"]),
     ("kube/patch", &["base/", "kube/object", "kube/schema"]),
     ("kube/http", &["base/", "kube/object", "kube/schema"]),
+    ("kube/crdsafety", &["base/", "kube/object", "kube/schema"]),
     ("kube/quota", &["base/", "kube/object"]),
     ("kube/security", &["base/", "kube/object"]),
     ("kube/store", &["base/", "kube/object"]),

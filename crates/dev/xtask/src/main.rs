@@ -9,7 +9,8 @@
 //! | `registry` | writes the code of the registry API |
 //! | `coverage` | holds scenarios against the rows of the specification that they must show |
 //! | `words` | holds names in the code to the words of the house |
-//! | `check` | `layers`, `coverage`, `words`, the module style, and says whether everything that is generated is fresh |
+//! | `pages` | holds the paths in the pages to the files |
+//! | `check` | `layers`, `coverage`, `words`, `pages`, the module style, and says whether everything that is generated is fresh |
 //!
 //! With `--check` nothing is written; a stale file is an error.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
@@ -21,6 +22,7 @@ mod coverage;
 mod crds;
 mod layers;
 mod modules;
+mod pages;
 mod registry;
 mod sample;
 mod schema;
@@ -32,7 +34,9 @@ fn main() -> anyhow::Result<()> {
     let chores: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
     let [chore] = chores.as_slice() else {
-        bail!("name one chore: layers, schema, crds, sample, registry, coverage, words or check");
+        bail!(
+            "name one chore: layers, schema, crds, sample, registry, coverage, words, pages or check"
+        );
     };
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = manifest.ancestors().nth(3).context("xtask lies three folders below the root")?;
@@ -44,10 +48,12 @@ fn main() -> anyhow::Result<()> {
         "registry" => registry::run(root, check)?,
         "coverage" => coverage::run(root)?,
         "words" => words::run(root, check)?,
+        "pages" => pages::run(root)?,
         "check" => {
             layers::run()?;
             modules::run(root)?;
             words::run(root, true)?;
+            pages::run(root)?;
             coverage::run(root)?;
             sample::run(root, true)?;
             schema::run(root, true)?;
@@ -57,7 +63,7 @@ fn main() -> anyhow::Result<()> {
         other => {
             bail!(
                 "unknown chore `{other}`: one of layers, schema, crds, sample, registry, \
-                 coverage, words, check"
+                 coverage, words, pages, check"
             )
         }
     }

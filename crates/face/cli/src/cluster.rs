@@ -79,6 +79,15 @@ impl From<ClusterReadError> for CommandFailure {
     }
 }
 
+/// A page of a list.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectPage {
+    /// The objects.
+    pub objects: Vec<Object>,
+    /// The token for the next page; empty for the last one.
+    pub continue_token: String,
+}
+
 /// A remote cluster and the registries of its CatalogSources.
 pub trait ClusterHandle {
     /// Lists the objects of a kind, of one namespace or of all, that a label selector selects.
@@ -91,6 +100,18 @@ pub trait ClusterHandle {
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> impl Future<Output = Result<Vec<Object>, ClusterReadError>>;
+
+    /// Lists one page of the objects of a kind in all namespaces: at most `limit`, those behind
+    /// `continue_token`, which is empty for the first page.
+    ///
+    /// # Errors
+    /// The account may not list the objects, the cluster does not serve the kind, or does not respond.
+    fn list_page(
+        &self,
+        kind: &Resource,
+        limit: u32,
+        continue_token: &str,
+    ) -> impl Future<Output = Result<ObjectPage, ClusterReadError>>;
 
     /// Gets an object by name; `None` if the cluster has no such object or does not serve the kind.
     ///
@@ -225,9 +246,9 @@ impl Listing {
 
     /// Whether a namespace may have unlisted objects of a kind.
     pub(crate) fn may_hide(&self, kind: &Resource, namespace: &str) -> bool {
-        self.hidden.iter().any(|hidden| {
-            hidden.kind == kind.kind
-                && !hidden.readable_namespaces.iter().any(|seen| seen == namespace)
+        self.hidden.iter().any(|hidden_kind| {
+            hidden_kind.kind == kind.kind
+                && !hidden_kind.readable_namespaces.iter().any(|seen| seen == namespace)
         })
     }
 }

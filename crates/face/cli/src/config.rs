@@ -2,7 +2,8 @@
 //! changes anything.
 
 use crate::args::{
-    CatalogModeArgument, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
+    CatalogModeArgument, CrdChannelArgument, DemoArguments, NetworkArguments, Profile,
+    RunArguments, UpArguments,
 };
 use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
@@ -76,6 +77,8 @@ pub struct Up {
     pub network: OperatorNetwork,
     /// The subsystems to run, as typed.
     pub controllers: Vec<String>,
+    /// Channel of the CustomResourceDefinitions of OLM v1.
+    pub crd_channel: CrdChannelArgument,
     /// Whether only the API and its workloads run.
     pub bare: bool,
 }
@@ -99,10 +102,14 @@ pub struct RunSettings {
     pub catalog_mode: CatalogModeArgument,
     /// The subsystems to run, as typed.
     pub controllers: Vec<String>,
+    /// Channel of the CustomResourceDefinitions of OLM v1.
+    pub crd_channel: CrdChannelArgument,
     /// The address of health and metrics.
     pub listen: SocketAddr,
     /// The addresses of the package server.
     pub packages: PackagesAddresses,
+    /// The address of the catalog server, if set.
+    pub catalogs_listen: Option<SocketAddr>,
     /// The TLS files of health and metrics, if set.
     pub tls_files: Option<TlsFiles>,
     /// The images of catalog pods.
@@ -186,6 +193,7 @@ impl Up {
             audit_log: arguments.audit_log,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: OperatorNetwork::check(arguments.network)?,
+            crd_channel: arguments.controllers.crd_channel,
             controllers: arguments.controllers.list,
             bare: arguments.bare,
         })
@@ -222,6 +230,7 @@ impl RunSettings {
                 .namespace
                 .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
             catalog_mode: arguments.catalog_mode,
+            crd_channel: arguments.controllers.crd_channel,
             controllers: arguments.controllers.list,
             listen: arguments.listen,
             packages: PackagesAddresses::check(
@@ -229,6 +238,7 @@ impl RunSettings {
                 arguments.packages_listen,
                 &arguments.upstream,
             )?,
+            catalogs_listen: arguments.catalogs_listen,
             tls_files: TlsFiles::check(&arguments.upstream)?,
             images: PodImages::of(&arguments.upstream),
             notes: arguments.upstream.notes(),

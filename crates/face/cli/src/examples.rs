@@ -133,6 +133,20 @@ pub(crate) const WHY: &str = "Examples:
 
 Exits with 0 if the object is healthy. Exits with 3 if it is not, and explains why.";
 
+pub(crate) const CRD: &str = "Examples:
+  mainstay crd diff ./kiwi-1.0.0 ./kiwi-1.1.0
+  mainstay crd check --cluster ./kiwi-1.1.0";
+
+pub(crate) const CRD_DIFF: &str = "Examples:
+  mainstay crd diff ./kiwi-1.0.0 ./kiwi-1.1.0        # two bundle folders
+  mainstay crd diff old.yaml new.yaml --override default=none
+  mainstay crd diff old.yaml new.yaml -o sarif > crd.sarif";
+
+pub(crate) const CRD_CHECK: &str = "Examples:
+  mainstay crd check --cluster ./kiwi-1.1.0
+  mainstay crd check --cluster --context production new.yaml -o json
+  mainstay crd check --state saved.yaml new.yaml     # kubectl get crd,kiwis -A -o yaml > saved.yaml";
+
 pub(crate) const UNINSTALL: &str = "Examples:
   mainstay uninstall teapot -n operators --dry-run       # prints the preview only
   mainstay uninstall teapot -n operators

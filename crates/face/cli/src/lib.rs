@@ -4,7 +4,7 @@
 //! the machine before a command changes anything. [`report`] prints progress, [`output`] remembers
 //! errors of standard output, [`exit`] names the exit codes. [`catalog`] works on file-based catalogs,
 //! [`bundle`] on bundle folders, [`image`] on images ([`machine`] reads the registry settings of this
-//! machine). [`resolve`] shows what would be installed, [`why`] explains what prevents an installation,
+//! machine). [`crd`] compares CustomResourceDefinitions, [`resolve`] shows what would be installed, [`why`] explains what prevents an installation,
 //! [`uninstall`] removes an operator.
 //!
 //! No business logic lives here. The command line of upstream, `opm`, is a crate of its own.
@@ -14,6 +14,7 @@ pub mod bundle;
 pub mod catalog;
 pub mod cluster;
 pub mod config;
+pub mod crd;
 pub mod defaults;
 mod examples;
 pub mod exit;

@@ -277,8 +277,9 @@ async fn find_owned(
     for (kind, labelled) in &OWNED_KINDS {
         let labels = labelled.then_some(&*managed);
         for object in list_known(cluster, kind, Some(&target.namespace), labels).await? {
-            let of = object.owner_references();
-            let owned = !of.is_empty() && of.iter().all(|owner| owners.contains(&owner.uid));
+            let references = object.owner_references();
+            let owned = !references.is_empty()
+                && references.iter().all(|owner| owners.contains(&owner.uid));
             let known = parts.owned.iter().any(|(_, owned)| owned.uid() == object.uid());
             if owned && !known {
                 if *kind == OPERATOR_CONDITION {
@@ -334,13 +335,13 @@ fn step_name(step: &DeletionStep) -> String {
 
 fn text(target: &InstalledOperator, plan: &UninstallPlan, dry: bool) -> String {
     let mut text = String::new();
-    let of = target.package.as_deref().map(|package| format!(" of package {package}"));
+    let package_text = target.package.as_deref().map(|package| format!(" of package {package}"));
     let what = match target.versions.as_slice() {
         [] => "leftover CustomResourceDefinitions".to_owned(),
         some => some.join(", "),
     };
     // Writing into a String does not fail.
-    let _ = writeln!(text, "{what}{} in {}", of.unwrap_or_default(), target.namespace);
+    let _ = writeln!(text, "{what}{} in {}", package_text.unwrap_or_default(), target.namespace);
     let parts = [
         (if dry { "would be deleted" } else { "will be deleted" }, &plan.deleted),
         (if dry { "would be kept" } else { "will be kept" }, &plan.retained),

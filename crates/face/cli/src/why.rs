@@ -104,7 +104,7 @@ pub async fn run<C: ClusterHandle>(
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if let (Err(error), Some(_)) = (written, stdout.error()) {
-        let _ = writeln!(io.stderr, "error: the answer cannot be written: {error}");
+        let _ = writeln!(io.stderr, "error: the output cannot be written: {error}");
         return ExitStatus::Failed;
     }
     if answer.is_healthy() { ExitStatus::Done } else { ExitStatus::Unresolved }

@@ -5,6 +5,7 @@
 //! and controllers; `/readyz` turns green last. Stopping has the opposite order.
 
 use crate::catalog_listeners::CatalogListeners;
+use crate::cluster_catalogs::{self, CatalogServer};
 use crate::health::{Health, HealthState};
 use crate::subsystems::Selected;
 use crate::{
@@ -22,11 +23,12 @@ use mainstay_cli::exit::CommandFailure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
+use mainstay_extensions::Extensions;
 use mainstay_files::PrivateFolder;
-use mainstay_object::NamespacedName;
+use mainstay_object::{NamespacedName, builtin};
 use mainstay_store::{EngineError, Store};
 use mainstay_workloads::{ClusterCredentials, Workloads};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -81,6 +83,7 @@ pub(crate) struct Embedded {
     startup_time: Duration,
     catalogs: catalogs::CatalogFolders,
     catalog_listeners: CatalogListeners,
+    cluster_catalogs: Option<CatalogServer>,
     images: images::Images,
     store: Store,
     subsystems: RunningSubsystems,
@@ -189,6 +192,7 @@ impl Embedded {
             .map_err(|error| Cause::new("TLS cannot be set up").because(chain(&error)))?;
         let api_task = {
             let (server, stop) = (Arc::clone(&server), stop.clone());
+            let tls = Arc::clone(&tls);
             tokio::spawn(async move { server.serve(listener, tls, stop).await })
         };
         write_kubeconfig(&kubeconfig, &pki, address).map_err(CommandFailure::usage)?;
@@ -230,6 +234,8 @@ impl Embedded {
         };
         let catalog_listeners =
             CatalogListeners::open(&cluster, namespace, &catalogs, &stop).await?;
+        // One set for all subsystems: it empties its work folder.
+        let sources = images.sources(clock).map_err(CommandFailure::usage)?;
         let mut subsystems = RunningSubsystems::default();
         let mut catalog_contents = None;
         if runs_classic {
@@ -246,7 +252,7 @@ impl Embedded {
                             .served_at(&NamespacedName::new(namespace, name.as_str())),
                     })
                     .collect(),
-                images: Some(images.sources(clock).map_err(CommandFailure::usage)?),
+                images: Some(sources.clone()),
                 serve: Some(Arc::new(catalog_listeners.clone())),
                 surroundings,
                 timeouts: Timeouts::default(),
@@ -271,6 +277,33 @@ impl Embedded {
             for name in catalogs.keys() {
                 layout::apply_catalog_source(&cluster, namespace, name).await?;
             }
+        }
+        let mut cluster_catalogs = None;
+        if settings.subsystems.contains(&mainstay_extensions::SUBSYSTEM) {
+            let catalogd = settings.profile.catalogd_namespace();
+            layout::apply_namespace(&cluster, catalogd).await?;
+            let authority = cluster_catalogs::ca_config_map(catalogd, pki.authority_pem());
+            layout::apply(&cluster, &builtin::CONFIG_MAP, &authority).await?;
+            let addresses = cluster_catalogs::loopback_addresses(&cluster).await;
+            let server = CatalogServer::open(&addresses, &tls, &stop).await?;
+            let content = match &settings.data {
+                Data::Folder(folder) => folder.join("clustercatalogs"),
+                Data::Memory => sources.work.join("clustercatalogs"),
+            };
+            let folders: BTreeMap<_, _> = catalogs
+                .keys()
+                .filter_map(|name| {
+                    let key = NamespacedName::new(namespace, name.as_str());
+                    Some((name.clone(), catalog_listeners.served_at(&key)?.content))
+                })
+                .collect();
+            for name in folders.keys() {
+                layout::create_cluster_catalog(&cluster, name).await?;
+            }
+            let external = server.address.to_string();
+            let options = server.options(clock, catalogd, external, sources, content, folders);
+            subsystems.add(Extensions::start(&cluster, options));
+            cluster_catalogs = Some(server);
         }
         tokio::join!(workloads.synced(), subsystems.synced());
         if let (Some(packages_api), Some(catalog_contents)) = (packages_api, catalog_contents) {
@@ -308,6 +341,7 @@ impl Embedded {
             startup_time,
             catalogs,
             catalog_listeners,
+            cluster_catalogs,
             images,
             store,
             subsystems,
@@ -326,6 +360,9 @@ impl Embedded {
         // A server task that panicked has ended as well; the panic is in the log.
         let _ = self.api_task.await;
         self.catalog_listeners.wait_until_closed().await;
+        if let Some(cluster_catalogs) = self.cluster_catalogs {
+            cluster_catalogs.wait_until_closed().await;
+        }
         self.images.wait_until_closed().await;
         self.store
             .close()
@@ -367,6 +404,11 @@ impl Embedded {
     pub(crate) fn catalog_address(&self, name: &str) -> Option<SocketAddr> {
         let key = NamespacedName::new(self.catalog_namespace(), name);
         self.catalog_listeners.address(&key).map(|(address, _)| address)
+    }
+
+    /// The address of the HTTP API of ClusterCatalogs, if they are served.
+    pub(crate) fn cluster_catalogs_address(&self) -> Option<SocketAddr> {
+        self.cluster_catalogs.as_ref().map(|server| server.address)
     }
 
     /// The namespace of the catalogs that every namespace sees.

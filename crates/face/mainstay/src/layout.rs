@@ -5,7 +5,7 @@
 //! fields that an administrator added stay.
 
 use mainstay_api::names;
-use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
+use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
@@ -242,6 +242,23 @@ pub(crate) async fn apply_catalog_source(
     }
     apply(cluster, &CATALOG_SOURCE, &source).await?;
     Ok(())
+}
+
+/// Creates the ClusterCatalog of a catalog folder, unless there is one with its name.
+pub(crate) async fn create_cluster_catalog(cluster: &Cluster, name: &str) -> Result<(), Cause> {
+    let catalog = manifest(json!({
+        "apiVersion": "olm.operatorframework.io/v1",
+        "kind": "ClusterCatalog",
+        "metadata": {"name": name},
+        "spec": {"source": {
+            "type": "Image",
+            "image": {"ref": mainstay_extensions::folder_reference(name)},
+        }},
+    }));
+    match cluster.create(&CLUSTER_CATALOG, &catalog).await {
+        Err(error) if !error.is_already_exists() => Err(apply_error(&catalog, &error)),
+        _ => Ok(()),
+    }
 }
 
 fn manifest(value: Value) -> Object {

@@ -7,6 +7,7 @@
 mod catalog;
 mod catalog_listeners;
 mod catalogs;
+mod cluster_catalogs;
 mod controller_pods;
 mod data;
 mod demo;
@@ -63,9 +64,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {
         // The output of these commands reports the cluster's errors.
-        (Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_), "warn") => {
-            "warn,kube_client=off"
-        }
+        (
+            Command::Crd(_) | Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_),
+            "warn",
+        ) => "warn,kube_client=off",
         (Command::Run(arguments), "warn") if arguments.upstream.debug() => "info,mainstay=debug",
         // Administrators read in the log what the controllers decided.
         (Command::Run(_), "warn") => "warn,mainstay::decision=info",
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Catalog(arguments) => Ok(block_on(Threads::One, catalog::run(arguments))),
         Command::Bundle(arguments) => Ok(block_on(Threads::One, catalog::run_bundle(arguments))),
         Command::Image(arguments) => Ok(block_on(Threads::All, catalog::run_image(*arguments))),
+        Command::Crd(arguments) => Ok(block_on(Threads::One, resolve::crd(&arguments))),
         Command::Resolve(arguments) => Ok(block_on(Threads::One, resolve::run(&arguments))),
         Command::Why(arguments) => Ok(block_on(Threads::One, resolve::why(&arguments))),
         Command::Uninstall(arguments) => Ok(block_on(Threads::One, resolve::uninstall(&arguments))),

@@ -1,7 +1,9 @@
-//! `resolve`, `why` and `uninstall`: run the commands with this process's standard streams, current
+//! `crd`, `resolve`, `why` and `uninstall`: run the commands with this process's standard streams, current
 //! folder and cluster.
 
 use crate::remote::{ClusterSelector, RemoteCluster};
+use mainstay_cli::cluster::ConnectionArguments;
+use mainstay_cli::crd::{self, CrdArguments, CrdCommand};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::report;
 use mainstay_cli::resolve::{self, CommandIo, ResolveArguments};
@@ -38,6 +40,28 @@ pub(crate) async fn why(arguments: &WhyArguments) -> ExitStatus {
                 cluster: &arguments.connection.cluster,
                 timeout: arguments.connection.timeout(),
                 name: "mainstay-why",
+                remedy: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
+            })
+            .await
+        })
+        .await
+    })
+    .await
+}
+
+/// Runs `crd`.
+pub(crate) async fn crd(arguments: &CrdArguments) -> ExitStatus {
+    let connection = match &arguments.command {
+        CrdCommand::Diff(_) => None,
+        CrdCommand::Check(arguments) => Some(&arguments.connection),
+    };
+    with_process_io(async |io| {
+        crd::run(arguments, io, async || {
+            let cluster = connection.map(|connection| connection.cluster.clone());
+            RemoteCluster::connect(&ClusterSelector {
+                cluster: &cluster.unwrap_or_default(),
+                timeout: connection.map_or(UNINSTALL_TIMEOUT, ConnectionArguments::timeout),
+                name: "mainstay-crd",
                 remedy: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
             })
             .await

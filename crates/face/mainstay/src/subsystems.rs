@@ -1,19 +1,25 @@
 //! The subsystems of this binary, and what a cluster must have before they start.
 //!
-//! A new subsystem is one line of [`ALL`]; its CustomResourceDefinitions, its ClusterRoles, its value of
+//! A new subsystem is one line of [`all`]; its CustomResourceDefinitions, its ClusterRoles, its value of
 //! `--controllers` and its part of `mainstay manifests` follow from the
 //! [`SubsystemInfo`] there.
 
 use crate::layout;
 use mainstay_cause::Cause;
-use mainstay_cli::args::ManifestsArguments;
+use mainstay_cli::args::{CrdChannelArgument, ManifestsArguments};
 use mainstay_client::Cluster;
 use mainstay_controller::SubsystemInfo;
 use mainstay_object::builtin::CLUSTER_ROLE;
 use serde_json::{Value, json};
 
-/// Every subsystem.
-static ALL: [&SubsystemInfo; 1] = [&mainstay_classic::SUBSYSTEM];
+/// Every subsystem, with the CustomResourceDefinitions of a channel.
+fn all(channel: CrdChannelArgument) -> [&'static SubsystemInfo; 2] {
+    let extensions = match channel {
+        CrdChannelArgument::Standard => &mainstay_extensions::SUBSYSTEM,
+        CrdChannelArgument::Experimental => &mainstay_extensions::EXPERIMENTAL_SUBSYSTEM,
+    };
+    [&mainstay_classic::SUBSYSTEM, extensions]
+}
 
 /// The name of the ServiceAccount that the controllers act as on another cluster, and of its roles.
 const ACCOUNT: &str = "mainstay";
@@ -30,15 +36,15 @@ impl Selected {
 
     /// Every subsystem.
     pub(crate) fn all() -> Self {
-        Self(ALL.to_vec())
+        Self(all(CrdChannelArgument::Standard).to_vec())
     }
 
     /// What `--controllers` selects.
     ///
     /// # Errors
     /// The list names an unknown subsystem or selects none.
-    pub(crate) fn parse(list: &[String]) -> Result<Self, Cause> {
-        mainstay_controller::select(&ALL, list).map(Self).map_err(|error| {
+    pub(crate) fn parse(list: &[String], channel: CrdChannelArgument) -> Result<Self, Cause> {
+        mainstay_controller::select(&all(channel), list).map(Self).map_err(|error| {
             Cause::new(format!("--controllers {}", list.join(",")))
                 .because(Cause::new(error.to_string()))
                 .remedy("list names, `*` for all of them, or `-NAME` to exclude one")
@@ -108,7 +114,7 @@ impl Selected {
 /// # Errors
 /// `--controllers` selects nothing that there is.
 pub(crate) fn manifests(arguments: &ManifestsArguments) -> Result<String, Cause> {
-    let selected = Selected::parse(&arguments.controllers.list)?;
+    let selected = Selected::parse(&arguments.controllers.list, arguments.controllers.crd_channel)?;
     let manifests = selected.manifests(arguments.profile.manager_namespace());
     Ok(arguments.text(&manifests))
 }

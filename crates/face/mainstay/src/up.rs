@@ -21,7 +21,7 @@ pub(crate) async fn run(
     let subsystems = if up.bare {
         Selected::none()
     } else {
-        Selected::parse(&up.controllers).map_err(CommandFailure::usage)?
+        Selected::parse(&up.controllers, up.crd_channel).map_err(CommandFailure::usage)?
     };
     let settings = Settings {
         data: up.data,
@@ -92,6 +92,9 @@ async fn report_catalogs(embedded: &Embedded, report: &ProgressReport) {
         }
         if let Some(address) = embedded.catalog_address(name) {
             report.detail(format!("grpc {address}  http://{address}/catalogs/{name}"));
+        }
+        if let Some(address) = embedded.cluster_catalogs_address() {
+            report.detail(format!("ClusterCatalog {name}  https://{address}/catalogs/{name}"));
         }
     });
     futures::future::join_all(reports).await;

@@ -237,7 +237,7 @@ fn validate_pod(
 }
 
 /// Whether an update of a pod must be checked: an update can only change images and add containers.
-/// Here an annotation can also request host ports, which Kubernetes does not have.
+/// In Mainstay an annotation can also request host ports; Kubernetes has no such annotation.
 fn is_significant(new: &Object, old: &Object) -> bool {
     fn image(container: &Value) -> &str {
         container.get("image").and_then(Value::as_str).unwrap_or_default()

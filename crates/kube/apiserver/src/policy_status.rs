@@ -1,7 +1,7 @@
 //! Status of validating admission policies: `typeChecking` and `observedGeneration`.
 //!
-//! kube-controller-manager writes it upstream (`validatingadmissionpolicystatus`). Here the server
-//! writes it, because the server has the schemas.
+//! kube-controller-manager writes it upstream (`validatingadmissionpolicystatus`). In Mainstay
+//! the API server writes it, because it has the schemas.
 
 use crate::server::ApiServer;
 use bytes::Bytes;

@@ -310,14 +310,14 @@ fn check_converted(
             found: kind.to_owned(),
         });
     }
-    let of = |field: &str| {
+    let converted = |field: &str| {
         let value = after.get("metadata").and_then(|metadata| metadata.get(field));
         value.and_then(Value::as_str).unwrap_or_default()
     };
     for (field, expected, found) in [
-        ("name", before.name(), of("name")),
-        ("namespace", before.namespace(), of("namespace")),
-        ("UID", before.uid(), of("uid")),
+        ("name", before.name(), converted("name")),
+        ("namespace", before.namespace(), converted("namespace")),
+        ("UID", before.uid(), converted("uid")),
     ] {
         if expected != found && !mainstay_fault::is_on("conversions-rename") {
             let (expected, found) = (expected.to_owned(), found.to_owned());

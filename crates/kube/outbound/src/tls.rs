@@ -101,7 +101,11 @@ impl CaBundle {
 impl CertificateVerifier for CaBundle {
     fn verify(&self, shown: &PresentedCertificate<'_>) -> Result<(), Error> {
         let PresentedCertificate { certificate, intermediates, name, ocsp, now } = *shown;
-        if self.trusted.iter().any(|trusted| trusted.as_ref() == certificate.as_ref()) {
+        if self
+            .trusted
+            .iter()
+            .any(|trusted_certificate| trusted_certificate.as_ref() == certificate.as_ref())
+        {
             check_validity(certificate, now)?;
             return verify_server_name(&ParsedCertificate::try_from(certificate)?, name);
         }

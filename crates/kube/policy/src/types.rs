@@ -13,7 +13,7 @@ use mainstay_schema::builtin::{FieldType as SchemaType, JsonForm, TypeDefinition
 use std::sync::Arc;
 
 /// The type of the objects of a kind; none without a schema. Kubernetes generates another type name
-/// each time; here the name is stable, so that equal policies get equal warnings.
+/// each time; Mainstay keeps the name stable, so that equal policies get equal warnings.
 pub(super) fn object_type(row: &KindRow) -> Option<Type> {
     let name = format!("{}0", row.kind);
     match &row.source {

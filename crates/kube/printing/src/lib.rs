@@ -62,7 +62,7 @@ pub fn table(
     metadata: Value,
     options: &TableOptions<'_>,
 ) -> Value {
-    made(&Columns::of(row), objects, metadata, options)
+    build_table(&Columns::of(row), objects, metadata, options)
 }
 
 /// A `Table` of the `Scale` of an object of this kind.
@@ -74,7 +74,7 @@ pub fn scale_table(row: &KindRow, scale: &Object, options: &TableOptions<'_>) ->
         KindSource::Custom(_) => Columns::declared(&*SCALE),
     };
     let metadata = json!({"resourceVersion": scale.resource_version()});
-    made(&columns, std::slice::from_ref(scale), metadata, options)
+    build_table(&columns, std::slice::from_ref(scale), metadata, options)
 }
 
 /// The columns of a custom kind's `Scale` besides its name.
@@ -99,7 +99,7 @@ static SCALE: LazyLock<[PrinterColumn; 3]> = LazyLock::new(|| {
     clippy::needless_pass_by_value,
     reason = "the metadata is made for the table by its caller"
 )]
-fn made(
+fn build_table(
     columns: &Columns<'_>,
     objects: &[Object],
     metadata: Value,

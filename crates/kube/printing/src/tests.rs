@@ -44,8 +44,9 @@ fn tables_are_those_of_the_original() {
                 json!([column["name"], column["type"], column["format"], column["priority"]])
             })
             .collect();
-        if Value::from(columns.clone()) != case["columns"] {
-            failures.push(format!("{row:?}: {columns:?}"));
+        let columns = Value::from(columns);
+        if columns != case["columns"] {
+            failures.push(format!("{row:?}\n  ours   {columns}\n  theirs {}", case["columns"]));
         }
         for (theirs, ours) in rows.iter().zip(table["rows"].as_array().into_iter().flatten()) {
             let pairs =
@@ -54,7 +55,13 @@ fn tables_are_those_of_the_original() {
                 == ours["cells"].as_array().map(Vec::len)
                 && pairs.clone().all(|(a, b)| a == b || is_relative(a) && is_relative(b));
             if !same || theirs["conditions"] != ours["conditions"] {
-                failures.push(format!("{row:?}\n  ours   {ours}\n  theirs {}", theirs["cells"]));
+                let cells = |row: &Value| format!("{} {}", row["cells"], row["conditions"]);
+                failures.push(format!(
+                    "{row:?}\n  ours   {}\n  theirs {}\n  object {}",
+                    cells(ours),
+                    cells(theirs),
+                    theirs["object"]
+                ));
             }
         }
     }

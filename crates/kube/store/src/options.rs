@@ -47,7 +47,7 @@ impl Default for Options {
 /// Bounds of the kept events of each resource.
 ///
 /// The counts and the window are those of a Kubernetes API server's watch cache. The sizes are not:
-/// objects here reach hundreds of kilobytes, so a count alone would bound nothing.
+/// objects reach hundreds of kilobytes, so a count alone would bound nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
     /// The number of events that are kept whatever their age, if they fit into `idle_bytes`.

@@ -230,13 +230,13 @@ impl CatalogStore {
         }
         let (copy, modified) = (self.copy_path(key), self.modification_time(key));
         let (name, address) = (key.clone(), address.to_owned());
-        let made = tokio::task::spawn_blocking(move || {
+        let indexed = tokio::task::spawn_blocking(move || {
             if let Some(copy) = &copy {
                 store::save_copy_of(&name, &address, copy, &catalog);
             }
             store::content(catalog, modified)
         });
-        if let Ok(content) = made.await {
+        if let Ok(content) = indexed.await {
             self.update_state(
                 key,
                 SourceState { content: Some(content), failure, observed, ..SourceState::default() },

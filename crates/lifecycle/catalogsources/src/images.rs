@@ -325,16 +325,16 @@ mod tests {
     fn image_poll_is_due_one_interval_after_the_last_poll_across_restarts() {
         const MINUTE: i64 = 60;
         let at = |minute: i64| Timestamp::from_second(minute * MINUTE).unwrap();
-        let source = |made: Option<i64>, last_poll: Option<i64>| {
+        let source = |created: Option<i64>, last_poll: Option<i64>| {
             let mut source = CatalogSource::new("ns", "cat");
-            source.metadata.creation_timestamp = made.map(|minute| Time::new(at(minute)));
+            source.metadata.creation_timestamp = created.map(|minute| Time::new(at(minute)));
             source.status.latest_image_registry_poll =
                 last_poll.map(|minute| Time::new(at(minute)));
             source
         };
         let now = 1000;
         // Interval, creation, last poll and wait, in minutes.
-        for (poll, made, last_poll, wait) in [
+        for (poll, created, last_poll, wait) in [
             // Never polled: the interval starts at the creation.
             (10, Some(1000), None, 10),
             (10, Some(996), None, 6),
@@ -352,7 +352,7 @@ mod tests {
             let wanted = Duration::from_mins(wait);
             // shows K17 CAT-08
             assert_eq!(
-                time_until_due(poll, last_poll_time(&source(made, last_poll)), at(now)),
+                time_until_due(poll, last_poll_time(&source(created, last_poll)), at(now)),
                 wanted
             );
         }

@@ -92,8 +92,8 @@ impl PodContent {
             return Ok(Self::Image(image.to_owned(), None));
         }
         let words = server_command(&words);
-        if let Some(of) = served_config_map(&words, pod.namespace()) {
-            return Ok(Self::ConfigMap(of));
+        if let Some(config_map) = served_config_map(&words, pod.namespace()) {
+            return Ok(Self::ConfigMap(config_map));
         }
         let place = CatalogPlace::served(&words, text(container, "workingDir"))
             .ok_or_else(|| PodContentError::UnknownServer { command: words.join(" ") })?;

@@ -331,18 +331,18 @@ impl CatalogStore {
             })
         };
         match PodContent::of(pod, Some(port))? {
-            PodContent::ConfigMap(of) => {
+            PodContent::ConfigMap(config_map) => {
                 // A Pod may mount every ConfigMap of its namespace. For other namespaces its
                 // ServiceAccount needs permission: the author of a Pod chooses the ConfigMap that
                 // it serves.
-                let map = if *of.namespace == *namespace {
-                    find(cluster, namespace, &of.name).await?
+                let map = if *config_map.namespace == *namespace {
+                    find(cluster, namespace, &config_map.name).await?
                 } else {
                     let program = cluster.clone().impersonating(namespace, account);
-                    find(&program?, &of.namespace, &of.name).await?
+                    find(&program?, &config_map.namespace, &config_map.name).await?
                 };
                 let data: BTreeMap<String, String> = map.part(&["data"]).unwrap_or_default();
-                let place = of.name.clone();
+                let place = config_map.name.clone();
                 let read = move || {
                     let read = crate::config_map::catalog(&data)?;
                     for why in &read.left_out {

@@ -164,9 +164,9 @@ pub(crate) async fn ensure(
     }
     let copy = EncodedBody::object(&CopyTemplate::of(original).object(original));
     let copy = copy.during("writing a ClusterServiceVersion as JSON")?;
-    let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
-    if let Some(made) = written_or_gone(made).during("creating a copied CSV")? {
-        return Ok(Some(made.uid));
+    let created = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
+    if let Some(created) = written_or_gone(created).during("creating a copied CSV")? {
+        return Ok(Some(created.uid));
     }
     let existing = context.cluster.find(CSV, Some(namespace), original.name()).await;
     let existing = existing.during("reading a copied CSV")?;

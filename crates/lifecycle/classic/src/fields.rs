@@ -492,11 +492,11 @@ pub(crate) struct Binding {
 impl Binding {
     pub(crate) fn of(object: &Object) -> Self {
         let subjects: Vec<Subject> = object.part(&["subjects"]).unwrap_or_default();
-        let of = |field: &str| object.str(&["roleRef", field]).unwrap_or_default().to_owned();
+        let role = |field: &str| object.str(&["roleRef", field]).unwrap_or_default().to_owned();
         Self {
             labels: labels(object),
             owners: object.owner_references(),
-            role: (of("kind"), of("name")),
+            role: (role("kind"), role("name")),
             subject_names: subjects
                 .iter()
                 .map(|subject| subject.subject_name(object.namespace()))

@@ -30,7 +30,7 @@
 //!   the install timeout.
 //! * During an upgrade only the newer CSV counts, and the resolver chooses nothing else of its
 //!   package. Upstream reports a contradiction between the two CSVs that users cannot resolve.
-//!   Here other packages of the namespace are resolved as usual.
+//!   In Mainstay, the other packages of the namespace are resolved as usual.
 //! * A dependency that is deleted with its Subscription is installed again while a CSV needs it.
 //! * If an InstallPlan is deleted before it created everything that its CSV needs, another one is
 //!   created, even if the CSV itself exists.

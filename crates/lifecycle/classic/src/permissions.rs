@@ -241,14 +241,14 @@ mod tests {
     #[test]
     fn objects_are_ordered_by_service_account_and_the_default_one_is_not_created() {
         let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
-        let made = generated(&csv(
+        let generated_objects = generated(&csv(
             &json!([
                 {"serviceAccountName": "one", "rules": rules},
                 {"serviceAccountName": "default", "rules": rules},
             ]),
             &json!([{"serviceAccountName": "one", "rules": rules}]),
         ));
-        let kinds: Vec<&str> = made.iter().map(|object| object.kind).collect();
+        let kinds: Vec<&str> = generated_objects.iter().map(|object| object.kind).collect();
         // shows R038 R039
         assert_eq!(
             kinds,
@@ -274,14 +274,14 @@ mod tests {
             csv(&json!([{"serviceAccountName": "anvil-c019-sa", "rules": rules}]), &json!([]));
         csv.set(&["metadata", "name"], "anvil-c019.v1.0.0".into());
         csv.set(&["metadata", "namespace"], "c019".into());
-        let made = generated(&csv);
+        let generated_objects = generated(&csv);
         assert_eq!(
-            made[0].manifest,
+            generated_objects[0].manifest,
             "{\"metadata\":{\"name\":\"anvil-c019-sa\",\"namespace\":\"c019\",\"ownerReferences\":[{\"apiVersion\":\"operators.coreos.com/v1alpha1\",\"kind\":\"ClusterServiceVersion\",\"name\":\"anvil-c019.v1.0.0\",\"uid\":\"\",\"controller\":false,\"blockOwnerDeletion\":false}]}}\n"
         );
         // shows IP-09
         assert_eq!(
-            made[1].manifest,
+            generated_objects[1].manifest,
             "{\"metadata\":{\"name\":\"anvil-c019.v1.0.0-anvil--aspd4XDVx9VKObpruiegGekQHprtKITMNaCRLy\",\"namespace\":\"c019\",\"labels\":{\"olm.owner\":\"anvil-c019.v1.0.0\",\"olm.owner.kind\":\"ClusterServiceVersion\",\"olm.owner.namespace\":\"c019\",\"olm.permissions.hash\":\"7nshezlauGzI6D1amhN0FlAc8bYAjLo6mD4teS\"},\"ownerReferences\":[{\"apiVersion\":\"operators.coreos.com/v1alpha1\",\"kind\":\"ClusterServiceVersion\",\"name\":\"anvil-c019.v1.0.0\",\"uid\":\"\",\"controller\":false,\"blockOwnerDeletion\":false}]},\"rules\":[{\"verbs\":[\"get\",\"list\",\"watch\",\"create\",\"update\"],\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"]}]}\n"
         );
     }

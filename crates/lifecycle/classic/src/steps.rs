@@ -175,8 +175,14 @@ fn for_contents(namespace: &str, contents: &BundleContents<'_>) -> Vec<Step> {
         };
         steps.push(step(&gvk.group, &gvk.version, kind, name, manifest));
     }
-    for made in permissions::generated(&csv) {
-        steps.push(step(made.group, "v1", made.kind, &made.name, made.manifest));
+    for generated in permissions::generated(&csv) {
+        steps.push(step(
+            generated.group,
+            "v1",
+            generated.kind,
+            &generated.name,
+            generated.manifest,
+        ));
     }
     steps
 }

@@ -199,8 +199,9 @@ impl ClusterObjects {
 
     /// Whether the account may not list a kind in a namespace: an object that was not read may exist.
     fn hides(&self, kind: &str, namespace: &str) -> bool {
-        self.hidden.iter().any(|hidden| {
-            hidden.kind == kind && !hidden.readable_namespaces.iter().any(|seen| seen == namespace)
+        self.hidden.iter().any(|hidden_kind| {
+            hidden_kind.kind == kind
+                && !hidden_kind.readable_namespaces.iter().any(|seen| seen == namespace)
         })
     }
 }

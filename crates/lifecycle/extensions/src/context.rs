@@ -5,6 +5,9 @@ use mainstay_api::ClusterCatalog;
 use mainstay_client::{Cache, Cluster, Recorder};
 use mainstay_clock::Clock;
 use mainstay_images::{Puller, Requester};
+use mainstay_registry::ServedCatalog;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Clients, caches and content.
@@ -23,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) external_address: String,
     /// The content of catalogs.
     pub(crate) contents: Contents,
+    /// Catalog folders, by name.
+    pub(crate) folders: BTreeMap<String, Arc<ServedCatalog>>,
     /// Counters of attempts to load catalogs.
     pub(crate) load_counters: LoadCounters,
     /// Every ClusterCatalog.

@@ -16,4 +16,5 @@ mod context;
 mod error;
 mod start;
 
-pub use start::{Extensions, Options, SUBSYSTEM};
+pub use cluster_catalog::folder_reference;
+pub use start::{EXPERIMENTAL_SUBSYSTEM, Extensions, Options, SUBSYSTEM};

@@ -12,8 +12,9 @@ use mainstay_controller::{
 use mainstay_exposition::Page;
 use mainstay_images::{ImageSources, Puller, Requester};
 use mainstay_object::Object;
-use mainstay_registry::ServedCatalogs;
+use mainstay_registry::{ServedCatalog, ServedCatalogs};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,9 @@ pub struct Options {
     /// The folder with the stored content of catalogs. It is only a cache: what is missing there is
     /// pulled again.
     pub content: PathBuf,
+    /// Catalog folders by name, with their content: a ClusterCatalog with the reference
+    /// [`crate::folder_reference`] serves it.
+    pub folders: BTreeMap<String, Arc<ServedCatalog>>,
     /// The catalogs that the HTTP API serves.
     pub served: Arc<ServedCatalogs>,
     /// The pause after the first failed pull, which doubles up to the second value.
@@ -70,6 +74,7 @@ impl Extensions {
             external_address,
             images,
             content,
+            folders,
             served,
             retry,
         } = options;
@@ -92,6 +97,7 @@ impl Extensions {
             },
             external_address,
             contents: Contents::new(content, served),
+            folders,
             load_counters: LoadCounters::default(),
             catalogs,
             catalog_changes: watch::Sender::new(0),
@@ -134,14 +140,26 @@ fn definitions() -> Vec<Object> {
     mainstay_api::olm_v1_crds(CrdChannel::Standard)
 }
 
-/// The description of the subsystem.
-pub static SUBSYSTEM: SubsystemInfo = SubsystemInfo {
-    name: "extensions",
-    summary: "Operator Lifecycle Manager v1: ClusterCatalogs",
-    definitions,
-    cluster_roles: mainstay_api::olm_v1_cluster_roles,
-    permissions,
-};
+/// The CustomResourceDefinitions of the experimental channel.
+fn experimental_definitions() -> Vec<Object> {
+    mainstay_api::olm_v1_crds(CrdChannel::Experimental)
+}
+
+/// The description of the subsystem, with the CustomResourceDefinitions of the standard channel.
+pub static SUBSYSTEM: SubsystemInfo = info(definitions);
+
+/// The description of the subsystem, with the CustomResourceDefinitions of the experimental channel.
+pub static EXPERIMENTAL_SUBSYSTEM: SubsystemInfo = info(experimental_definitions);
+
+const fn info(definitions: fn() -> Vec<Object>) -> SubsystemInfo {
+    SubsystemInfo {
+        name: "extensions",
+        summary: "Operator Lifecycle Manager v1: ClusterCatalogs",
+        definitions,
+        cluster_roles: mainstay_api::olm_v1_cluster_roles,
+        permissions,
+    }
+}
 
 impl Subsystem for Extensions {
     fn info(&self) -> &'static SubsystemInfo {

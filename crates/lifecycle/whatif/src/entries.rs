@@ -91,7 +91,8 @@ impl<'a> Entries<'a> {
             .min()?;
         let mut default = "";
         let mut graph = Graph::builder(package);
-        for (_, channel) in self.packages.get(package)?.iter().filter(|(of, _)| *of == at) {
+        for (_, channel) in self.packages.get(package)?.iter().filter(|(catalog, _)| *catalog == at)
+        {
             let entries =
                 self.channels.get(&(at, package, *channel)).map_or(&[][..], Vec::as_slice);
             for entry in entries {

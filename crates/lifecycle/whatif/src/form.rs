@@ -1,6 +1,6 @@
 //! Object forms: which fields of each kind resolution reads, and of which type these have to be.
 //!
-//! A file may be written by hand or cut off. A field of another type than its kind has is refused here,
+//! A file may be written by hand or cut off. A field of another type than its kind has is refused,
 //! so that reading the state can rely on types.
 
 use mainstay_gocompat::quote;

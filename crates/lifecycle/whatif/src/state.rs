@@ -133,9 +133,10 @@ impl ClusterState {
     /// catalog that a Subscription names or sees is not absent, nor are OperatorGroups.
     pub fn restrict_to(&mut self, namespace: &str, hidden: &[HiddenKind]) {
         self.notes.extend(hidden.iter().cloned().map(Note::Hidden));
-        let of = |kind: &Resource| hidden.iter().find(|hidden| hidden.kind == kind.kind);
-        self.has_groups = of(&OPERATOR_GROUP).is_none();
-        let Some(hidden) = of(&CATALOG_SOURCE) else { return };
+        let find_hidden =
+            |kind: &Resource| hidden.iter().find(|hidden_kind| hidden_kind.kind == kind.kind);
+        self.has_groups = find_hidden(&OPERATOR_GROUP).is_none();
+        let Some(hidden) = find_hidden(&CATALOG_SOURCE) else { return };
         for key in self.seen_catalogs.get(namespace).into_iter().flatten() {
             if !hidden.readable_namespaces.iter().any(|seen| *seen == *key.namespace) {
                 let source =

@@ -117,26 +117,28 @@ fn check_argument<'c>(
                 (rejected, takes)
             });
         }
-        (Clause::Decimal, of) => {
-            (matches!(of, Dyn | Int | Uint), "decimal clause can only be used on integers")
+        (Clause::Decimal, cel_type) => {
+            (matches!(cel_type, Dyn | Int | Uint), "decimal clause can only be used on integers")
         }
         // Strings may be "NaN" and "Infinity".
-        (Clause::Fixed(_), of) => {
-            (matches!(of, Dyn | Double | String), "fixed-point clause can only be used on doubles")
-        }
-        (Clause::Scientific(_), of) => {
-            (matches!(of, Dyn | Double | String), "scientific clause can only be used on doubles")
-        }
-        (Clause::Binary, of) => (
-            matches!(of, Dyn | Int | Uint | Bool),
+        (Clause::Fixed(_), cel_type) => (
+            matches!(cel_type, Dyn | Double | String),
+            "fixed-point clause can only be used on doubles",
+        ),
+        (Clause::Scientific(_), cel_type) => (
+            matches!(cel_type, Dyn | Double | String),
+            "scientific clause can only be used on doubles",
+        ),
+        (Clause::Binary, cel_type) => (
+            matches!(cel_type, Dyn | Int | Uint | Bool),
             "only integers and bools can be formatted as binary",
         ),
-        (Clause::Hex { .. }, of) => (
-            matches!(of, Dyn | Int | Uint | String | Bytes),
+        (Clause::Hex { .. }, cel_type) => (
+            matches!(cel_type, Dyn | Int | Uint | String | Bytes),
             "only integers, byte buffers, and strings can be formatted as hex",
         ),
-        (Clause::Octal, of) => {
-            (matches!(of, Dyn | Int | Uint), "octal clause can only be used on integers")
+        (Clause::Octal, cel_type) => {
+            (matches!(cel_type, Dyn | Int | Uint), "octal clause can only be used on integers")
         }
     };
     if is_accepted { Ok(()) } else { Err((arg, takes)) }

@@ -57,8 +57,10 @@ impl Checker<'_> {
             return;
         }
         self.set_type(id, at, Type::Error);
-        let found: Vec<_> =
-            found.iter().map(|found| self.unifier.substitute(found, true)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|argument_type| self.unifier.substitute(argument_type, true))
+            .collect();
         let message = format!(
             "found no matching overload for '{function}' applied to '{}'",
             signature(&found, target.is_some())
@@ -120,7 +122,9 @@ impl Checker<'_> {
                 self.replace_params(&entry.0, variables),
                 self.replace_params(&entry.1, variables),
             ),
-            Type::Type(Some(of)) => Type::Type(Some(Arc::new(self.replace_params(of, variables)))),
+            Type::Type(Some(cel_type)) => {
+                Type::Type(Some(Arc::new(self.replace_params(cel_type, variables))))
+            }
             Type::Opaque(opaque) => Type::Opaque(Arc::new(OpaqueType {
                 name: Arc::clone(&opaque.name),
                 params: opaque
@@ -139,7 +143,7 @@ fn has_param(declared: &Type) -> bool {
         Type::Param(_) => true,
         Type::List(element) => has_param(element),
         Type::Map(entry) => has_param(&entry.0) || has_param(&entry.1),
-        Type::Type(Some(of)) => has_param(of),
+        Type::Type(Some(cel_type)) => has_param(cel_type),
         Type::Opaque(opaque) => opaque.params.iter().any(has_param),
         _ => false,
     }

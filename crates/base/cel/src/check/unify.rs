@@ -75,9 +75,9 @@ impl Unifier {
     }
 
     /// Substitutes the bindings in a type, and `dyn` for unbound variables if `to_dyn`.
-    pub(super) fn substitute(&mut self, of: &Type, to_dyn: bool) -> Type {
+    pub(super) fn substitute(&mut self, cel_type: &Type, to_dyn: bool) -> Type {
         let before = self.steps_left;
-        let replaced = self.replace(of, to_dyn, 0).unwrap_or_else(|| of.clone());
+        let replaced = self.replace(cel_type, to_dyn, 0).unwrap_or_else(|| cel_type.clone());
         self.limit(before);
         replaced
     }
@@ -88,16 +88,16 @@ impl Unifier {
     }
 
     /// The type, or `dyn` if it is too large or too deep to become part of another.
-    pub(super) fn bounded(&mut self, of: Type) -> Type {
+    pub(super) fn bounded(&mut self, cel_type: Type) -> Type {
         let before = self.steps_left;
-        self.measure(&of, 0);
+        self.measure(&cel_type, 0);
         self.limit(before);
-        if self.exhausted { Type::Dyn } else { of }
+        if self.exhausted { Type::Dyn } else { cel_type }
     }
 
     /// Whether a type is small enough for a message.
-    pub(super) fn fits(&mut self, of: &Type) -> bool {
-        self.measure(of, 0)
+    pub(super) fn fits(&mut self, cel_type: &Type) -> bool {
+        self.measure(cel_type, 0)
     }
 
     /// Records a type that is too large, from the steps before its visit.
@@ -135,8 +135,8 @@ impl Unifier {
         !self.exhausted
     }
 
-    fn bound_type(&self, of: &Type) -> Option<&Type> {
-        match of {
+    fn bound_type(&self, cel_type: &Type) -> Option<&Type> {
+        match cel_type {
             Type::Var(number) => self.variables.get(*number as usize)?.as_ref(),
             Type::Param(name) => self
                 .params
@@ -246,7 +246,7 @@ impl Unifier {
                 self.does_not_occur(variable, &entry.0, depth + 1)
                     && self.does_not_occur(variable, &entry.1, depth + 1)
             }
-            Type::Type(Some(of)) => self.does_not_occur(variable, of, depth + 1),
+            Type::Type(Some(cel_type)) => self.does_not_occur(variable, cel_type, depth + 1),
             Type::Opaque(opaque) => {
                 opaque.params.iter().all(|param| self.does_not_occur(variable, param, depth + 1))
             }
@@ -310,12 +310,12 @@ impl Unifier {
     }
 
     /// Substitutes bindings; none if nothing changes.
-    fn replace(&mut self, of: &Type, to_dyn: bool, depth: u32) -> Option<Type> {
+    fn replace(&mut self, cel_type: &Type, to_dyn: bool, depth: u32) -> Option<Type> {
         if !self.take_step(depth) {
             return Some(Type::Dyn);
         }
-        match of {
-            Type::Var(_) | Type::Param(_) => match self.bound_type(of).cloned() {
+        match cel_type {
+            Type::Var(_) | Type::Param(_) => match self.bound_type(cel_type).cloned() {
                 Some(bound_type) => {
                     Some(self.replace(&bound_type, to_dyn, depth + 1).unwrap_or(bound_type))
                 }
@@ -357,9 +357,9 @@ impl Unifier {
     }
 
     /// Visits all of a type, within the limits.
-    fn measure(&mut self, of: &Type, depth: u32) -> bool {
+    fn measure(&mut self, cel_type: &Type, depth: u32) -> bool {
         self.take_step(depth)
-            && match of {
+            && match cel_type {
                 Type::List(element) => self.measure(element, depth + 1),
                 Type::Map(entry) => {
                     self.measure(&entry.0, depth + 1) && self.measure(&entry.1, depth + 1)

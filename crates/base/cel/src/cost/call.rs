@@ -334,13 +334,14 @@ fn json_traversal(json: &Json, shape: &ValueShape) -> u64 {
         (_, ShapeKind::Preserved) => 1,
         (Json::String(text), ShapeKind::Bytes) => traversed(base64_length(text)),
         (Json::String(text), kind) if !is_time(kind) => traversed(text.len()),
-        (Json::Array(items), ShapeKind::List { items: of, .. }) => {
-            items.iter().map(|item| json_traversal(item, of)).sum()
+        (Json::Array(items), ShapeKind::List { items: shape, .. }) => {
+            items.iter().map(|item| json_traversal(item, shape)).sum()
         }
         (Json::Array(items), _) => items.iter().map(|item| json_traversal(item, shape)).sum(),
-        (Json::Object(entries), ShapeKind::Map(of)) => {
-            entries.iter().map(|(key, item)| traversed(key.len()) + json_traversal(item, of)).sum()
-        }
+        (Json::Object(entries), ShapeKind::Map(shape)) => entries
+            .iter()
+            .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape))
+            .sum(),
         (Json::Object(fields), _) => object_traversal(fields, shape),
         _ => 1,
     }

@@ -74,7 +74,7 @@ enum RangePart {
 #[derive(Clone, Debug)]
 pub(super) struct Argument<'c> {
     pub(super) expr: &'c Expr,
-    pub(super) of: &'c Type,
+    pub(super) cel_type: &'c Type,
     /// Its data path; empty for other values and for accumulators.
     pub(super) path: Path<'c>,
     pub(super) size: Option<CostRange>,
@@ -293,7 +293,7 @@ impl<'c> CostEstimator<'c> {
             steps.first().is_some_and(|first| matches!(*first, "__result__" | "@result"))
         });
         let path = if is_accumulator { Path::default() } else { path };
-        Argument { expr, of: self.type_of(expr), path, size, cost }
+        Argument { expr, cel_type: self.type_of(expr), path, size, cost }
     }
 
     fn type_of(&self, node: &Expr) -> &'c Type {
@@ -415,11 +415,11 @@ fn literal_size(node: &Expr) -> Option<u64> {
 }
 
 /// Whether all values of a type have the size 1.
-fn is_scalar(of: &Type) -> bool {
-    match of {
+fn is_scalar(cel_type: &Type) -> bool {
+    match cel_type {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => {
             true
         }
-        _ => of.optional_inner().is_some_and(is_scalar),
+        _ => cel_type.optional_inner().is_some_and(is_scalar),
     }
 }

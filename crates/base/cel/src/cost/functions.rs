@@ -301,21 +301,21 @@ fn size_or_unknown(argument: &Argument<'_>) -> CostRange {
 
 /// The first parameter of an argument's type.
 fn element_type<'c>(argument: &Argument<'c>) -> Option<&'c Type> {
-    match argument.of {
+    match argument.cel_type {
         Type::List(element) => Some(element),
         Type::Map(entry) => Some(&entry.0),
         Type::Opaque(opaque) => opaque.params.first(),
-        Type::Type(of) => of.as_deref(),
+        Type::Type(inner) => inner.as_deref(),
         _ => None,
     }
 }
 
 /// The cost of comparing two values of a Kubernetes type.
 fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<CostRange> {
-    if left.of.name() != right.of.name() {
+    if left.cel_type.name() != right.cel_type.name() {
         return None;
     }
-    let name = match left.of {
+    let name = match left.cel_type {
         Type::Opaque(opaque) if opaque.params.is_empty() => &*opaque.name,
         Type::Object(object) => &*object.name,
         _ => return None,

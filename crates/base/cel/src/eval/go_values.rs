@@ -19,11 +19,11 @@ pub(super) fn unwrap_value<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::List(ListValue::Json { items, .. }) => Value::List(ListValue::Json { items, shape }),
         Value::List(ListValue::Joined { elements, .. }) => {
-            let of = |element: &ListElement<'a>| match element {
+            let element_value = |element: &ListElement<'a>| match element {
                 ListElement::Original(json) => Value::from_json(json),
                 ListElement::Added(value) => value.clone(),
             };
-            Value::list(elements.iter().map(of).collect())
+            Value::list(elements.iter().map(element_value).collect())
         }
         Value::Map(MapValue::Json { entries, .. })
         | Value::Object(ObjectValue::Json { fields: entries, .. }) => {
@@ -33,7 +33,7 @@ pub(super) fn unwrap_value<'a>(value: &Value<'a>) -> Value<'a> {
         // A nested optional is lost.
         Value::Optional(Some(inner)) => unwrap_value(inner),
         Value::Optional(None) => Value::Null,
-        Value::Type(of) => Value::String(StringValue::Shared(of.name().into())),
+        Value::Type(cel_type) => Value::String(StringValue::Shared(cel_type.name().into())),
         other => other.clone(),
     }
 }
@@ -80,7 +80,7 @@ impl Opaque for LostValue {
 /// The error for an index or key of an invalid type.
 #[cold]
 pub(super) fn invalid_key(key: &Value<'_>, work: &WorkBudget) -> Error {
-    let of = match key {
+    let go_type_name = match key {
         // Data without a schema has the types of Go's decoder.
         Value::List(ListValue::Json { shape, .. }) if shape.is_dynamic() => {
             "[]interface {}".to_owned()
@@ -90,7 +90,7 @@ pub(super) fn invalid_key(key: &Value<'_>, work: &WorkBudget) -> Error {
         }
         _ => go_type(key),
     };
-    Error::text(format!("invalid qualifier type: {of}"), work)
+    Error::text(format!("invalid qualifier type: {go_type_name}"), work)
 }
 
 /// The Go type of a value, as `%T` prints it.
@@ -117,9 +117,9 @@ pub(super) fn go_type(value: &Value<'_>) -> String {
             if let Some(name) = opaque.go_type() {
                 return name.to_owned();
             }
-            let of = value.type_of();
+            let cel_type = value.type_of();
             // `kubernetes.Quantity` is `cel.Quantity` there.
-            return format!("cel.{}", of.name().rsplit('.').next().unwrap_or_default());
+            return format!("cel.{}", cel_type.name().rsplit('.').next().unwrap_or_default());
         }
     }
     .to_owned()

@@ -85,9 +85,9 @@ impl<'a> Machine<'a, '_, '_> {
             }
             Node::And(operands) => self.logical_operator(operands, false),
             Node::Or(operands) => self.logical_operator(operands, true),
-            Node::NotStrictlyFalse(of) => self.not_false(*of),
+            Node::NotStrictlyFalse(operand) => self.not_false(*operand),
             Node::Equality(equal) => self.equal(equal),
-            Node::InSet(of, set) => Ok(Value::Bool(set.contains(&self.eval(*of)?))),
+            Node::InSet(element, set) => Ok(Value::Bool(set.contains(&self.eval(*element)?))),
             Node::Unary(fast_path, arg, call) => self.unary(*fast_path, *arg, call),
             Node::Binary(fast_path, args, call) => self.binary(*fast_path, *args, call),
             Node::Call(args, call) => self.call(args, call),
@@ -195,8 +195,8 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    fn not_false(&mut self, of: NodeId) -> ValueResult<'a> {
-        let result = match self.eval(of) {
+    fn not_false(&mut self, operand: NodeId) -> ValueResult<'a> {
+        let result = match self.eval(operand) {
             Ok(Value::Bool(value)) => value,
             Err(error) if is_final(&error) => return Err(error),
             _ => true,

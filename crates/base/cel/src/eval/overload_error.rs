@@ -157,22 +157,27 @@ fn has_type(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
             Some(Err(_)) => false,
             None => true,
         },
-        (Type::Map(of), Value::Map(map)) => first_entry_has_type(of, map.iter(work).next(), work),
-        (Type::Map(of), Value::Object(object @ crate::value::ObjectValue::Json { .. })) => {
-            first_entry_has_type(of, object.iter(work).next(), work)
+        (Type::Map(entry_types), Value::Map(map)) => {
+            first_entry_has_type(entry_types, map.iter(work).next(), work)
         }
+        (
+            Type::Map(entry_types),
+            Value::Object(object @ crate::value::ObjectValue::Json { .. }),
+        ) => first_entry_has_type(entry_types, object.iter(work).next(), work),
         (Type::Opaque(_) | Type::Object(_), _) => *param.name() == *value.type_name(),
         _ => false,
     }
 }
 
 fn first_entry_has_type(
-    of: &(Type, Type),
+    entry_types: &(Type, Type),
     first: Option<(Value<'_>, crate::value::ValueResult<'_>)>,
     work: &WorkBudget,
 ) -> bool {
     match first {
-        Some((key, Ok(value))) => has_type(&of.0, &key, work) && has_type(&of.1, &value, work),
+        Some((key, Ok(value))) => {
+            has_type(&entry_types.0, &key, work) && has_type(&entry_types.1, &value, work)
+        }
         Some((_, Err(_))) => false,
         None => true,
     }

@@ -13,8 +13,8 @@ use crate::value::Error;
 pub const SELF: &str = "self";
 /// The variable for the old value.
 pub const OLD_SELF: &str = "oldSelf";
-/// The name of the type of `self` if that is an object. Upstream generates a new name each time;
-/// here errors are reproducible.
+/// The name of the type of `self` if that is an object. Upstream generates a new name each time.
+/// Mainstay does not, so that errors are reproducible.
 const TYPE: &str = "selfType0";
 
 /// The scope of rules at one position of a schema.

@@ -165,8 +165,8 @@ fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
         [Value::List(list), Value::Int(depth)] => (list, *depth),
         [value, rest @ ..] => {
             let type_text = |value: &Value<'a>| match value.type_of() {
-                of @ (Type::List(_) | Type::Map(_)) => of.to_string(),
-                of => of.name().to_owned(),
+                cel_type @ (Type::List(_) | Type::Map(_)) => cel_type.to_string(),
+                cel_type => cel_type.name().to_owned(),
             };
             let depth = rest.first().map(type_text).unwrap_or_default();
             let value = type_text(value);

@@ -136,13 +136,14 @@ fn overloads() -> Vec<Overload> {
     let function = Overload::function;
     let double = |name, id, run: StrictFunction| function(name, id, vec![Double], Double, run);
     let predicate = |name, id, run: StrictFunction| function(name, id, vec![Double], Bool, run);
-    let same =
-        |name, id, of: Type, run: StrictFunction| function(name, id, vec![of.clone()], of, run);
-    let bits = |name, id, of: Type, run: StrictFunction| {
-        function(name, id, vec![of.clone(), of.clone()], of, run)
+    let same = |name, id, cel_type: Type, run: StrictFunction| {
+        function(name, id, vec![cel_type.clone()], cel_type, run)
     };
-    let shift = |name, id, of: Type, run: StrictFunction| {
-        function(name, id, vec![of.clone(), Int], of, run)
+    let bits = |name, id, cel_type: Type, run: StrictFunction| {
+        function(name, id, vec![cel_type.clone(), cel_type.clone()], cel_type, run)
+    };
+    let shift = |name, id, cel_type: Type, run: StrictFunction| {
+        function(name, id, vec![cel_type.clone(), Int], cel_type, run)
     };
     let mut all = Vec::new();
     extremes!(all, "math.@min", "math_@min", |args, work| {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The maximum depth of trees: a chain of 250 operators, selections or calls, as in cel-go, which
-/// counts no other nodes. Here all nodes count after macro expansion, so every function may
+/// counts no other nodes. Mainstay counts all nodes after macro expansion, so every function may
 /// recurse.
 pub const MAX_DEPTH: u16 = 251;
 

@@ -38,8 +38,8 @@ impl<'a> Value<'a> {
     }
 
     /// A type as a value.
-    pub fn from_type(of: Type) -> Self {
-        Self::Type(Arc::new(of))
+    pub fn from_type(cel_type: Type) -> Self {
+        Self::Type(Arc::new(cel_type))
     }
 
     /// The value, or the error that it stands for.

@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
             }
             Self::Duration(duration) => f.write_str(&time::go_duration(*duration)),
             Self::Timestamp(time) => f.write_str(&format_go_time(*time)),
-            Self::Type(of) => f.write_str(&type_text(of)),
+            Self::Type(cel_type) => f.write_str(&type_text(cel_type)),
             Self::List(list) => {
                 f.write_str("[")?;
                 for (at, value) in list.iter(work).enumerate() {
@@ -196,10 +196,10 @@ fn write_entries(
 }
 
 /// The text of a value's type in messages, without parameters.
-pub(crate) fn type_text(of: &Type) -> String {
-    match of {
+pub(crate) fn type_text(cel_type: &Type) -> String {
+    match cel_type {
         Type::List(_) => "list(dyn)".to_owned(),
         Type::Map(_) => "map(dyn, dyn)".to_owned(),
-        _ => of.name().to_owned(),
+        _ => cel_type.name().to_owned(),
     }
 }

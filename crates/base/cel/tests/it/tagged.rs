@@ -46,7 +46,7 @@ pub(crate) fn write(value: &Value<'_>) -> Json {
         Value::Timestamp(at) => {
             json!({ "$timestamp": format!("{}.{:09}", at.seconds, at.nanos) })
         }
-        Value::Type(of) => json!({ "$type": of.name() }),
+        Value::Type(cel_type) => json!({ "$type": cel_type.name() }),
         Value::List(list) => list.iter(&WorkBudget::unlimited()).map(write_result).collect(),
         Value::Map(entries) => map(entries
             .iter(&WorkBudget::unlimited())
@@ -63,13 +63,13 @@ pub(crate) fn write(value: &Value<'_>) -> Json {
     }
 }
 
-fn write_result(of: ValueResult<'_>) -> Json {
-    of.map_or_else(|error| json!({ "$error": error.to_string() }), |value| write(&value))
+fn write_result(result: ValueResult<'_>) -> Json {
+    result.map_or_else(|error| json!({ "$error": error.to_string() }), |value| write(&value))
 }
 
 /// Reads a value of the expected type.
-pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
-    match (json, of) {
+pub(crate) fn read(json: &Json, cel_type: &Type) -> Value<'static> {
+    match (json, cel_type) {
         (Json::Null, _) => Value::Null,
         (Json::Bool(bool), _) => Value::Bool(*bool),
         (Json::Number(number), Type::Double) => Value::Double(number.as_f64().unwrap()),
@@ -83,8 +83,8 @@ pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
         (Json::String(text), Type::Bytes) => tag("$bytes", &json!(text)).unwrap(),
         (Json::String(text), _) => Value::text(text.clone()),
         (Json::Array(items), _) => {
-            let of = if let Type::List(element) = of { element } else { &Type::Dyn };
-            Value::list(items.iter().map(|item| read(item, of)).collect())
+            let cel_type = if let Type::List(element) = cel_type { element } else { &Type::Dyn };
+            Value::list(items.iter().map(|item| read(item, cel_type)).collect())
         }
         (Json::Object(entries), _) => {
             if let [(name, content)] = entries.iter().collect::<Vec<_>>()[..]
@@ -92,10 +92,10 @@ pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
             {
                 return value;
             }
-            let of = if let Type::Map(entry) = of { &entry.1 } else { &Type::Dyn };
+            let cel_type = if let Type::Map(entry) = cel_type { &entry.1 } else { &Type::Dyn };
             let entries = entries
                 .iter()
-                .map(|(key, value)| (MapKey::String(key.clone().into()), read(value, of)));
+                .map(|(key, value)| (MapKey::String(key.clone().into()), read(value, cel_type)));
             Value::Map(MapValue::of(entries.collect()))
         }
     }

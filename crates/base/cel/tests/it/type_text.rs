@@ -4,9 +4,9 @@ use mainstay_cel::types::Type;
 
 /// Parses a type such as `map(string, list(int))`.
 pub(crate) fn read(text: &str) -> Type {
-    let (of, rest) = prefix(text);
+    let (cel_type, rest) = prefix(text);
     assert!(rest.trim().is_empty(), "left over of {text}: {rest}");
-    of
+    cel_type
 }
 
 fn prefix(text: &str) -> (Type, &str) {
@@ -26,7 +26,7 @@ fn prefix(text: &str) -> (Type, &str) {
             rest = more;
         }
     }
-    let of = match (name.trim(), params.as_slice()) {
+    let cel_type = match (name.trim(), params.as_slice()) {
         ("dyn", _) => Type::Dyn,
         ("any", _) => Type::Any,
         ("null" | "null_type", _) => Type::Null,
@@ -41,11 +41,11 @@ fn prefix(text: &str) -> (Type, &str) {
         ("list", [element]) => Type::list(element.clone()),
         ("map", [key, value]) => Type::map(key.clone(), value.clone()),
         ("type", []) => Type::Type(None),
-        ("type", [of]) => Type::Type(Some(of.clone().into())),
+        ("type", [cel_type]) => Type::Type(Some(cel_type.clone().into())),
         (name, _) => match name.strip_prefix("param:") {
             Some(param) => Type::param(param),
             None => Type::opaque(name, params),
         },
     };
-    (of, rest)
+    (cel_type, rest)
 }

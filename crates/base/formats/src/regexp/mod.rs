@@ -299,9 +299,10 @@ impl<'a> Translator<'a> {
                     seen = false;
                 }
                 ':' | ')' if seen || !negative => {
-                    let of =
+                    let flags_set_to =
                         |set| flags.iter().filter(move |flag| flag.1 == set).map(|flag| flag.0);
-                    let (on, off): (String, String) = (of(true).collect(), of(false).collect());
+                    let (on, off): (String, String) =
+                        (flags_set_to(true).collect(), flags_set_to(false).collect());
                     let minus = if off.is_empty() { "" } else { "-" };
                     let text = format!("(?{on}{minus}{off}{letter}");
                     if letter == ':' {

@@ -141,12 +141,16 @@ proptest! {
     ) {
         let constraint = VersionConstraint::parse(&groups.join(" || ")).unwrap();
         let with_prereleases = constraint.set_with_prereleases();
-        prop_assert!(constraint.set().is_subset(&with_prereleases));
+        prop_assert!(
+            constraint.set().is_subset(&with_prereleases),
+            "{} is no part of {with_prereleases}",
+            constraint.set()
+        );
         if groups.iter().all(|group| group.contains('-')) {
             prop_assert_eq!(constraint.set(), &with_prereleases);
         }
         let lacking = with_prereleases.difference(constraint.set());
-        prop_assert!(lacking.releases().is_empty());
+        prop_assert!(lacking.releases().is_empty(), "{with_prereleases} also has {lacking}");
     }
 
     #[test]

@@ -4,6 +4,16 @@ use crate::strategies::{WITNESSES, interval_sets, version, version_sets};
 use mainstay_version::{IntervalSet, VersionSet};
 use proptest::prelude::*;
 
+/// Requires two expressions to be equal. A failure names both and the sets.
+macro_rules! law {
+    ($($set:ident),+: $one:expr, $other:expr $(,)?) => {
+        prop_assert_eq!(
+            $one, $other, "{} is {} for {}", stringify!($one), stringify!($other),
+            [$(format!("{} = {}", stringify!($set), $set)),+].join(", ")
+        )
+    };
+}
+
 /// The laws for one type of sets.
 macro_rules! laws {
     ($name:ident, $set:ty, $strategy:expr) => {
@@ -32,52 +42,57 @@ macro_rules! laws {
                         WITNESSES.iter().filter(|v| set.contains(v)).collect::<Vec<_>>()
                     };
                     let (in_a, in_b) = (inside(&a), inside(&b));
-                    prop_assert_eq!(a.is_empty(), in_a.is_empty());
-                    prop_assert_eq!(a == b, in_a == in_b);
-                    prop_assert_eq!(a.is_subset(&b), in_a.iter().all(|v| b.contains(v)));
-                    prop_assert_eq!(a.overlaps(&b), in_a.iter().any(|v| b.contains(v)));
+                    law!(a, b: a.is_empty(), in_a.is_empty());
+                    law!(a, b: a == b, in_a == in_b);
+                    law!(a, b: a.is_subset(&b), in_a.iter().all(|v| b.contains(v)));
+                    law!(a, b: a.overlaps(&b), in_a.iter().any(|v| b.contains(v)));
                     let selected: Vec<_> = a.select(&WITNESSES, |version| version).collect();
-                    prop_assert_eq!(selected, in_a);
+                    law!(a, b: selected, in_a);
                 }
 
                 #[test]
                 fn sets_are_a_boolean_algebra(a in $strategy, b in $strategy, c in $strategy) {
                     let (all, none) = (<$set>::all(), <$set>::none());
-                    prop_assert_eq!(a.union(&b), b.union(&a));
-                    prop_assert_eq!(a.intersection(&b), b.intersection(&a));
-                    prop_assert_eq!(a.union(&b).union(&c), a.union(&b.union(&c)));
-                    prop_assert_eq!(
+                    law!(a, b, c: a.union(&b), b.union(&a));
+                    law!(a, b, c: a.intersection(&b), b.intersection(&a));
+                    law!(a, b, c: a.union(&b).union(&c), a.union(&b.union(&c)));
+                    law!(
+                        a, b, c:
                         a.intersection(&b).intersection(&c),
                         a.intersection(&b.intersection(&c))
                     );
-                    prop_assert_eq!(
+                    law!(
+                        a, b, c:
                         a.intersection(&b.union(&c)),
                         a.intersection(&b).union(&a.intersection(&c))
                     );
-                    prop_assert_eq!(
+                    law!(
+                        a, b, c:
                         a.union(&b.intersection(&c)),
                         a.union(&b).intersection(&a.union(&c))
                     );
-                    prop_assert_eq!(
+                    law!(
+                        a, b, c:
                         a.union(&b).complement(),
                         a.complement().intersection(&b.complement())
                     );
-                    prop_assert_eq!(a.complement().complement(), a.clone());
-                    prop_assert_eq!(a.union(&a.intersection(&b)), a.clone());
-                    prop_assert_eq!(a.difference(&b), a.intersection(&b.complement()));
-                    prop_assert_eq!(a.union(&a.complement()), all.clone());
-                    prop_assert_eq!(a.intersection(&a.complement()), none.clone());
-                    prop_assert_eq!((a.union(&none), a.intersection(&all)), (a.clone(), a.clone()));
-                    prop_assert_eq!((a.union(&all), a.intersection(&none)), (all, none));
+                    law!(a, b, c: a.complement().complement(), a.clone());
+                    law!(a, b, c: a.union(&a.intersection(&b)), a.clone());
+                    law!(a, b, c: a.difference(&b), a.intersection(&b.complement()));
+                    law!(a, b, c: a.union(&a.complement()), all.clone());
+                    law!(a, b, c: a.intersection(&a.complement()), none.clone());
+                    law!(a, b, c: (a.union(&none), a.intersection(&all)), (a.clone(), a.clone()));
+                    law!(a, b, c: (a.union(&all), a.intersection(&none)), (all, none));
                 }
 
                 #[test]
                 fn inclusion_is_a_partial_order(a in $strategy, b in $strategy) {
-                    prop_assert!(a.is_subset(&a));
-                    prop_assert!(a.intersection(&b).is_subset(&a) && a.is_subset(&a.union(&b)));
-                    prop_assert_eq!(a.is_subset(&b) && b.is_subset(&a), a == b);
-                    prop_assert_eq!(a.is_subset(&b), a.difference(&b).is_empty());
-                    prop_assert_eq!(a.overlaps(&b), !a.intersection(&b).is_empty());
+                    law!(a, b: a.is_subset(&a), true);
+                    law!(a, b: a.intersection(&b).is_subset(&a), true);
+                    law!(a, b: a.is_subset(&a.union(&b)), true);
+                    law!(a, b: a.is_subset(&b) && b.is_subset(&a), a == b);
+                    law!(a, b: a.is_subset(&b), a.difference(&b).is_empty());
+                    law!(a, b: a.overlaps(&b), !a.intersection(&b).is_empty());
                 }
             }
         }

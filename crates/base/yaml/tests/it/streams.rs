@@ -179,7 +179,7 @@ fn duplicate_keys_are_listed_with_their_lines_on_request() {
     let options = Options { duplicate_keys: DuplicateKeys::Note, ..Options::default() };
     let text = "a: 1\n---\nb:\n  c: 1\n  c: 2\nb: {yes: 1, yes: 2}\n";
     let found: Vec<_> = documents(text.as_bytes(), &options).map(Result::unwrap).collect();
-    assert!(found[0].repeated_keys.is_empty());
+    assert!(found[0].repeated_keys.is_empty(), "{:?}", found[0].repeated_keys);
     let listed: Vec<(usize, &str)> =
         found[1].repeated_keys.iter().map(|one| (one.line, one.key.as_str())).collect();
     assert_eq!(listed, [(5, "\"c\""), (6, "\"b\""), (6, "true")]);

@@ -91,8 +91,11 @@ mod tests {
 
     #[test]
     fn a_long_base_is_truncated_and_one_of_the_limit_is_not() {
-        let of = |length: usize| with_suffix(&"b".repeat(length), "service").len();
-        assert_eq!([of(10), of(55), of(56), of(57), of(100)], [18, 63, 64, 63, 63]);
+        let name_length = |length: usize| with_suffix(&"b".repeat(length), "service").len();
+        assert_eq!(
+            [name_length(10), name_length(55), name_length(56), name_length(57), name_length(100)],
+            [18, 63, 64, 63, 63]
+        );
         assert_eq!(with_suffix(&"é".repeat(40), "cert").len(), 63);
     }
 

@@ -15,7 +15,7 @@
 //! [`ImageInspector`].
 //!
 //! Where upstream crashes (an empty list of icons), this module returns a finding. Where upstream
-//! iterates over a map, its random order is sorted here.
+//! iterates over a map in random order, this module sorts the keys.
 
 mod annotations;
 mod bundle;

@@ -131,7 +131,7 @@ pub(super) fn find_cut_off_entries(catalog: &Catalog, documents: &DocumentRanges
                 bytes: documents.get(blob.origin()).cloned().unwrap_or_default(),
                 path: path.unwrap_or_default(),
                 message,
-                remedy: "let an entry on the way to the head replace or skip them".into(),
+                remedy: "let an entry on the upgrade path to the head replace or skip them".into(),
                 follows_from_gaps: false,
             });
         }

@@ -78,7 +78,7 @@ impl Catalog {
 
     /// All documents, with the substitutes at the end.
     fn declare<E>(&self) -> Result<CatalogDocuments, SubstitutionError<E>> {
-        let added = self.added.iter().map(|added| added.bundle.json());
+        let added = self.added.iter().map(|addition| addition.bundle.json());
         let added: Result<Vec<Value>, serde_json::Error> =
             added.map(|json| serde_json::from_str(&json)).collect();
         let all = self.documents.iter().cloned().chain(added?).enumerate();
@@ -91,7 +91,7 @@ impl Catalog {
         let declared =
             CatalogDocuments::of(documents.map(|(at, value)| (super::origin(at), value)))?;
         let mut all = Rendition::of(&declared);
-        self.added.iter().for_each(|added| all.add(&added.bundle));
+        self.added.iter().for_each(|addition| all.add(&addition.bundle));
         Ok(all)
     }
 
@@ -154,7 +154,7 @@ impl Catalog {
         if let Some(document) = self.documents.iter().find(has_name) {
             return Ok(Some(version_release(document, None)));
         }
-        let Some(added) = self.added.iter().find(|added| added.bundle.name == name) else {
+        let Some(added) = self.added.iter().find(|addition| addition.bundle.name == name) else {
             return Ok(None);
         };
         let value: Value = serde_json::from_str(&added.bundle.json())?;

@@ -203,7 +203,7 @@ fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
 }
 
 /// Converts numbers to double precision.
-pub(crate) fn numbers(value: &mut Value) {
+pub(super) fn numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
             let exact = -(1_i64 << 53)..=1 << 53;

@@ -11,7 +11,7 @@
 
 mod form;
 
-pub(crate) use form::{numbers as to_double_precision, shape};
+pub(crate) use form::shape;
 
 use crate::{
     CatalogDocuments,

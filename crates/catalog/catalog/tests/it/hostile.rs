@@ -315,8 +315,8 @@ fn huge_line_and_huge_file_of_zeros_are_reported() {
 #[test]
 fn pipes_and_devices_are_not_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status();
-    if !made.is_ok_and(|status| status.success()) {
+    let mkfifo_status = Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    if !mkfifo_status.is_ok_and(|status| status.success()) {
         return skipped("pipes in a catalog folder: mkfifo cannot make one");
     }
     symlink("/dev/zero", folder.path().join("zero")).unwrap();

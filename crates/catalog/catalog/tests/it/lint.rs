@@ -160,7 +160,7 @@ fn each_lint_rule_reports_message_and_place() {
                 "  skips: [kiwi.v1.0.0]\n- name: kiwi.v1.0.0\n  skips: [kiwi.v1.1.0]\n- name: kiwi.v1.2.0",
             ),
             &[
-                "c.yaml:27:3: warning[cut-off-entry] no update leads from 2 of 3 entries to the head \"kiwi.v1.2.0\": kiwi.v1.0.0, kiwi.v1.1.0 (let an entry on the way to the head replace or skip them)",
+                "c.yaml:27:3: warning[cut-off-entry] no update leads from 2 of 3 entries to the head \"kiwi.v1.2.0\": kiwi.v1.0.0, kiwi.v1.1.0 (let an entry on the upgrade path to the head replace or skip them)",
             ],
         ),
         // Other schemas.

@@ -171,8 +171,8 @@ fn malformed_documents_are_not_declared_and_inconsistent_ones_are() {
     let error =
         CatalogDocuments::read(&files, &options).unwrap().check_in(&files, &options).unwrap_err();
     assert_eq!(error.upstream(), "package name must be set for bundle \"b\"");
-    let made = BlobOrigin { file: "made".into(), line: 1 };
-    let error = CatalogDocuments::of([(made, serde_json::json!("text"))]).unwrap_err();
+    let generated_origin = BlobOrigin { file: "made".into(), line: 1 };
+    let error = CatalogDocuments::of([(generated_origin, serde_json::json!("text"))]).unwrap_err();
     assert!(error.upstream().ends_with("\"text\" <=="), "{}", error.upstream());
 }
 

@@ -204,21 +204,23 @@ impl Inner {
     async fn child(
         &self,
         repository: &Repository,
-        of: &Descriptor,
+        descriptor: &Descriptor,
         store: &ImageStore,
     ) -> Result<(ImageDocument, Vec<u8>), RegistryError> {
-        if store.size_of(&of.digest)? == Some(of.size)
-            && let Ok(document) = store.document_of(of)
+        if store.size_of(&descriptor.digest)? == Some(descriptor.size)
+            && let Ok(document) = store.document_of(descriptor)
         {
-            return Ok((document, store.bytes(&of.digest, manifest::LONGEST_MANIFEST)?));
+            return Ok((document, store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST)?));
         }
-        let wanted = of.digest.to_string();
-        let format = Some(of.media_type.as_str());
+        let wanted = descriptor.digest.to_string();
+        let format = Some(descriptor.media_type.as_str());
         let (found, document, bytes) =
-            self.document(repository, &wanted, Some(&of.digest), format).await?;
-        if found.size != of.size {
-            let (wanted, found) = (of.size, found.size);
-            return Err(ImageStoreError::Size { digest: of.digest.clone(), wanted, found }.into());
+            self.document(repository, &wanted, Some(&descriptor.digest), format).await?;
+        if found.size != descriptor.size {
+            let (wanted, found) = (descriptor.size, found.size);
+            return Err(
+                ImageStoreError::Size { digest: descriptor.digest.clone(), wanted, found }.into()
+            );
         }
         Ok((document, bytes))
     }

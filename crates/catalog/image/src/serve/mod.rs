@@ -442,7 +442,11 @@ impl Inner {
             let repository = wanted.repository();
             for tag in self.store.tags(&repository)? {
                 let Ok(tagged) = wanted.with_tag(&tag) else { continue };
-                if self.store.resolve(&tagged)?.is_some_and(|of| of.digest == descriptor.digest) {
+                if self
+                    .store
+                    .resolve(&tagged)?
+                    .is_some_and(|tagged| tagged.digest == descriptor.digest)
+                {
                     self.store.forget(&tagged)?;
                 }
             }
@@ -464,7 +468,7 @@ impl Inner {
 
     fn catalog(&self, domain: Option<&str>, query: Option<&str>) -> HandlerResult {
         let own = domain.unwrap_or(&self.settings.domain);
-        let of = |one: String| match one.split_once('/') {
+        let local_name = |one: String| match one.split_once('/') {
             Some((registry, name)) if registry == own => Some(name.to_owned()),
             // Only repositories that are available under that name.
             Some((registry, _)) => {
@@ -477,18 +481,24 @@ impl Inner {
             None => None,
         };
         let mut names: Vec<String> =
-            self.store.repositories()?.into_iter().filter_map(of).collect();
+            self.store.repositories()?.into_iter().filter_map(local_name).collect();
         names.sort_unstable();
         let (page, more) = page(names, query)?;
         let text = serde_json::json!({"repositories": page}).to_string();
         Ok(response::page(text, "/v2/_catalog", more))
     }
 
-    fn referrers(&self, repository: &str, of: &Digest, kind: Option<&str>) -> HandlerResult {
+    fn referrers(
+        &self,
+        repository: &str,
+        subject_digest: &Digest,
+        kind: Option<&str>,
+    ) -> HandlerResult {
         let mut found = Vec::new();
         for digest in self.store.digests(repository)? {
             let Ok(document) = self.store.document(&digest) else { continue };
-            let refers = document.subject().is_some_and(|subject| subject.digest == *of);
+            let refers =
+                document.subject().is_some_and(|subject| subject.digest == *subject_digest);
             let artifact = document.artifact_type().map(str::to_owned);
             if !refers || kind.is_some_and(|kind| artifact.as_deref() != Some(kind)) {
                 continue;

@@ -53,9 +53,9 @@ impl ImageStore {
         loop {
             let mut grown = false;
             for (_, descriptor) in &later {
-                let of = self.document(&descriptor.digest).ok();
-                let of = of.as_ref().and_then(|document| document.subject());
-                if of.is_some_and(|of| marked.contains(&of.digest))
+                let document = self.document(&descriptor.digest).ok();
+                let subject = document.as_ref().and_then(|document| document.subject());
+                if subject.is_some_and(|subject| marked.contains(&subject.digest))
                     && !marked.contains(&descriptor.digest)
                 {
                     self.mark(descriptor.digest.clone(), &mut marked)?;

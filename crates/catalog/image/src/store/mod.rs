@@ -387,8 +387,8 @@ impl ImageStore {
 
 /// Creates a folder and its missing parents, only for their owner.
 fn make_folder(folder: &Path) -> Result<(), ImageStoreError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(io_error("cannot make", folder))
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(io_error("cannot make", folder))
 }
 
 /// The sorted names in a folder; empty if the folder does not exist.

@@ -83,7 +83,7 @@ pub(super) struct LimitedReader<R> {
     consumed: Rc<Cell<u64>>,
     limits: Limits,
     before: u64,
-    made: u64,
+    decompressed: u64,
     hasher: Hasher,
 }
 
@@ -96,25 +96,25 @@ impl<R> LimitedReader<R> {
         before: u64,
         algorithm: Algorithm,
     ) -> Self {
-        Self { inner, consumed, limits, before, made: 0, hasher: Hasher::new(algorithm) }
+        Self { inner, consumed, limits, before, decompressed: 0, hasher: Hasher::new(algorithm) }
     }
 
     /// The size of all layers so far, and the hasher of this one.
     pub(super) fn finish(self) -> (u64, Hasher) {
-        (self.before + self.made, self.hasher)
+        (self.before + self.decompressed, self.hasher)
     }
 }
 
 impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.made += count as u64;
+        self.decompressed += count as u64;
         self.hasher.update(&buffer[..count]);
         let limits = &self.limits;
-        let exceeded = if self.before + self.made > limits.bytes {
+        let exceeded = if self.before + self.decompressed > limits.bytes {
             format!("it unpacks to more than {} bytes", limits.bytes)
-        } else if self.made > limits.ratio_from
-            && self.made / limits.ratio.max(1) > self.consumed.get()
+        } else if self.decompressed > limits.ratio_from
+            && self.decompressed / limits.ratio.max(1) > self.consumed.get()
         {
             format!("it unpacks to more than {} times its size", limits.ratio)
         } else {

@@ -241,7 +241,7 @@ impl Unpacker {
         hidden.push(OsStr::from_bytes(UNFINISHED));
         let temporary = parent.join(hidden);
         fs::create_dir(&temporary).map_err(failed("cannot make", &temporary))?;
-        let made = Self {
+        let unpacker = Self {
             target: target.to_owned(),
             temporary,
             options,
@@ -251,8 +251,8 @@ impl Unpacker {
             finished: false,
         };
         // No other user gets access before the folder is complete.
-        allow(&made.temporary, 0o700)?;
-        Ok(made)
+        allow(&unpacker.temporary, 0o700)?;
+        Ok(unpacker)
     }
 
     /// Unpacks one more layer over the previous ones. The digest of its uncompressed content must
@@ -295,8 +295,8 @@ impl Unpacker {
     /// Flushes the folder and renames it to the target.
     pub fn finish(mut self) -> Result<UnpackSummary, UnpackError> {
         // Modes of folders are set last, so that read-only folders can be filled.
-        for (path, made) in self.tree.all() {
-            if let EntryType::Folder { mode } = made {
+        for (path, entry_type) in self.tree.all() {
+            if let EntryType::Folder { mode } = entry_type {
                 allow(&self.temporary_path(path), (mode & 0o777) | 0o700)?;
             }
         }
@@ -425,7 +425,7 @@ impl Unpacker {
         }
         let hidden_entries = self.tree.below(&path);
         self.remove(&hidden_entries)?;
-        let made = match (entry.kind, source) {
+        let entry_type = match (entry.kind, source) {
             (TarEntryKind::Symlink, _) => {
                 symlink(OsStr::from_bytes(&entry.target), &place)
                     .map_err(failed("cannot make", &place))?;
@@ -441,7 +441,7 @@ impl Unpacker {
                 EntryType::File
             }
         };
-        self.tree.make(path, made);
+        self.tree.make(path, entry_type);
         Ok(())
     }
 
@@ -489,9 +489,9 @@ impl Unpacker {
 
     /// Removes entries that an upper layer hides, the deepest first.
     fn remove(&mut self, hidden_entries: &[(Vec<u8>, EntryType)]) -> Result<(), UnpackError> {
-        for (path, made) in hidden_entries.iter().rev() {
+        for (path, entry_type) in hidden_entries.iter().rev() {
             let place = self.temporary_path(path);
-            let removed = match made {
+            let removed = match entry_type {
                 EntryType::Folder { .. } => fs::remove_dir(&place),
                 EntryType::File | EntryType::Link => fs::remove_file(&place),
             };

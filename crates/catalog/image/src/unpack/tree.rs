@@ -13,7 +13,7 @@ pub(super) enum EntryType {
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    made: EntryType,
+    entry_type: EntryType,
     /// Whether the current layer made it, or replaced it.
     new: bool,
 }
@@ -40,7 +40,7 @@ impl Tree {
     }
 
     pub(super) fn get(&self, path: &[u8]) -> Option<EntryType> {
-        self.nodes.get(path).map(|node| node.made)
+        self.nodes.get(path).map(|node| node.entry_type)
     }
 
     /// Whether the current layer made the path.
@@ -52,11 +52,11 @@ impl Tree {
     pub(super) fn is_new_non_folder(&self, path: &[u8]) -> bool {
         self.nodes
             .get(path)
-            .is_some_and(|node| node.new && !matches!(node.made, EntryType::Folder { .. }))
+            .is_some_and(|node| node.new && !matches!(node.entry_type, EntryType::Folder { .. }))
     }
 
     /// Records a path. Its parent folders belong to the current layer from now on.
-    pub(super) fn make(&mut self, path: Vec<u8>, made: EntryType) {
+    pub(super) fn make(&mut self, path: Vec<u8>, entry_type: EntryType) {
         let mut above = split(&path).0;
         while !above.is_empty() {
             match self.nodes.get_mut(above) {
@@ -65,7 +65,7 @@ impl Tree {
             }
             above = split(above).0;
         }
-        self.nodes.insert(path, Node { made, new: true });
+        self.nodes.insert(path, Node { entry_type, new: true });
     }
 
     pub(super) fn remove(&mut self, path: &[u8]) {
@@ -77,7 +77,7 @@ impl Tree {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], EntryType)> {
-        self.nodes.iter().map(|(path, node)| (path.as_slice(), node.made))
+        self.nodes.iter().map(|(path, node)| (path.as_slice(), node.entry_type))
     }
 
     /// The missing parents of a path in `folder`, the highest first.
@@ -101,7 +101,7 @@ impl Tree {
     /// A path and everything below it that earlier layers made, the highest first.
     pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, EntryType)> {
         let itself = self.nodes.get_key_value(path).filter(|(_, node)| !node.new);
-        let itself = itself.map(|(path, node)| (path.clone(), node.made));
+        let itself = itself.map(|(path, node)| (path.clone(), node.entry_type));
         itself.into_iter().chain(self.children_below(path)).collect()
     }
 
@@ -116,7 +116,7 @@ impl Tree {
             (Bound::Included(from), Bound::Excluded(to))
         };
         let old = self.nodes.range::<Vec<u8>, _>(range).filter(|(_, node)| !node.new);
-        old.map(|(path, node)| (path.clone(), node.made)).collect()
+        old.map(|(path, node)| (path.clone(), node.entry_type)).collect()
     }
 }
 

@@ -14,8 +14,12 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
 
 /// A self-signed client certificate with its key.
 fn client() -> (String, String, CertificateDer<'static>) {
-    let made = rcgen::generate_simple_self_signed(["somebody".to_owned()]).unwrap();
-    (made.cert.pem(), made.signing_key.serialize_pem(), made.cert.der().clone())
+    let self_signed = rcgen::generate_simple_self_signed(["somebody".to_owned()]).unwrap();
+    (
+        self_signed.cert.pem(),
+        self_signed.signing_key.serialize_pem(),
+        self_signed.cert.der().clone(),
+    )
 }
 
 fn settings(net: &Net, folder: &Path) -> ClientSettings {

@@ -52,17 +52,17 @@ struct Files {
 }
 
 fn files(folder: &Path, name: &str) -> Files {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let self_signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let path = |suffix: &str| folder.join(format!("{name}.{suffix}")).display().to_string();
     let (certificate, key) = (path("crt"), path("key"));
-    fs::write(&certificate, made.cert.pem()).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    fs::write(&certificate, self_signed.cert.pem()).unwrap();
+    fs::write(&key, self_signed.signing_key.serialize_pem()).unwrap();
     let pair = EcdsaKeyPair::from_pkcs8(
         &ECDSA_P256_SHA256_FIXED_SIGNING,
-        &made.signing_key.serialize_der(),
+        &self_signed.signing_key.serialize_der(),
         &ring::rand::SystemRandom::new(),
     );
-    Files { certificate, key, authority: made.cert.der().clone(), pair: pair.unwrap() }
+    Files { certificate, key, authority: self_signed.cert.der().clone(), pair: pair.unwrap() }
 }
 
 /// Starts the registry on a free port of loopback, and returns when it listens.

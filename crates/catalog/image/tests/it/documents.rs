@@ -83,16 +83,16 @@ fn configuration_must_have_the_layers_of_its_manifest() {
     let read = |value: serde_json::Value, manifest: &ImageManifest| {
         ImageConfig::read(value.to_string().as_bytes(), manifest).map_err(|error| error.to_string())
     };
-    let of = |layers: usize| {
+    let config_with_layers = |layers: usize| {
         json!({
             "architecture": "amd64", "os": "linux", "config": {"Labels": {"a": "b"}, "Env": null},
             "rootfs": {"type": "layers", "diff_ids": vec![format!("sha256:{HEX}"); layers]}
         })
     };
-    let config = read(of(1), &manifest).unwrap();
+    let config = read(config_with_layers(1), &manifest).unwrap();
     assert_eq!((config.config.labels["a"].as_str(), config.platform.os.as_str()), ("b", "linux"));
     assert_eq!(
-        read(of(2), &manifest).unwrap_err(),
+        read(config_with_layers(2), &manifest).unwrap_err(),
         "the configuration has 2 layers and the manifest 1"
     );
     assert!(read(json!({}), &manifest).is_ok(), "an artifact's configuration says nothing");

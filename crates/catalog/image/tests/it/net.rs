@@ -69,9 +69,9 @@ pub(crate) fn certificate_asking(
     host: &str,
     authority: Option<CertificateDer<'static>>,
 ) -> (TlsAcceptor, CertificateDer<'static>) {
-    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let self_signed = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let certificate = self_signed.cert.der().clone();
+    let key = PrivateKeyDer::try_from(self_signed.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

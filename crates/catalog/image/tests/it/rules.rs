@@ -293,7 +293,7 @@ fn signature_is_valid_by_key_digest_and_identity() {
     let tagged = "r.test/a:v1";
     let by_digest = format!("r.test/a@{digest}");
     let none = json!(null);
-    let of = |kind: &str| json!({"type": kind});
+    let rule = |kind: &str| json!({"type": kind});
     let exact = json!({"type": "exactReference", "dockerReference": "s.test/b:v2"});
     let repository = json!({"type": "exactRepository", "dockerRepository": "s.test/b"});
     let remap = json!({"type": "remapIdentity", "prefix": "r.test", "signedPrefix": "s.test/x"});
@@ -319,21 +319,21 @@ fn signature_is_valid_by_key_digest_and_identity() {
         ),
         (
             "unless that is said",
-            &of("matchRepository"),
+            &rule("matchRepository"),
             tagged,
             vec![sign(&ours, "r.test/a", &text, COSIGN)],
             "",
         ),
         (
             "another tag",
-            &of("matchExact"),
+            &rule("matchExact"),
             tagged,
             vec![sign(&ours, "r.test/a:v2", &text, COSIGN)],
             "is for",
         ),
         (
             "another repository",
-            &of("matchRepository"),
+            &rule("matchRepository"),
             tagged,
             vec![sign(&ours, "r.test/ab:v1", &text, COSIGN)],
             "is for",

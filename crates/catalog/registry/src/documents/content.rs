@@ -8,6 +8,7 @@ use super::{
 };
 use bytes::Bytes;
 use mainstay_catalog::{Blob, BlobError};
+use rustix::buffer::spare_capacity;
 use std::{
     fs::File,
     io::{self, BufWriter, Write as _},
@@ -93,13 +94,10 @@ impl Content {
         span: Range<u64>,
         out: &mut Vec<u8>,
     ) -> Result<(), ContentError> {
-        let begin = out.len();
         let blobs = match &self.place {
             Place::Memory(blobs) => blobs,
             Place::File { lines, .. } => {
-                out.resize(begin + offset(span.end - span.start), 0);
-                lines.read_exact_at(&mut out[begin..], span.start)?;
-                return Ok(());
+                return Ok(read_file(lines, span.start, offset(span.end - span.start), out)?);
             }
         };
         let first = starts.partition_point(|&start| start <= span.start).saturating_sub(1);
@@ -116,10 +114,46 @@ impl Content {
         Ok(())
     }
 
-    pub(super) fn ready_block(&self, block: usize, coding: Coding) -> Option<Segment> {
+    /// Whether a compressed block is in memory.
+    pub(super) fn is_ready(&self, block: usize, coding: Coding) -> bool {
+        matches!(self.kept(coding).blocks[block].get(), Some(KeptBlock::Memory(_)))
+    }
+
+    /// Compressed blocks that are in the file, in one piece.
+    pub(super) fn stored_blocks(
+        &self,
+        blocks: Range<usize>,
+        coding: Coding,
+    ) -> Result<Segment, ContentError> {
+        let absent = || io::Error::other("a compressed block is not in the file");
+        let Place::File { compressed: file, .. } = &self.place else { return Err(absent().into()) };
+        let mut spans: Vec<(u64, usize)> = Vec::new();
+        let mut all = Checksum::default();
+        for block in blocks {
+            let Some(KeptBlock::File { offset, length, checksum }) =
+                self.kept(coding).blocks[block].get()
+            else {
+                return Err(absent().into());
+            };
+            all.append(*checksum);
+            match spans.last_mut() {
+                // They were written one after the other.
+                Some((start, end)) if *start + *end as u64 == *offset => *end += length,
+                _ => spans.push((*offset, *length)),
+            }
+        }
+        let mut bytes = Vec::with_capacity(spans.iter().map(|(_, length)| length).sum());
+        for (offset, length) in spans {
+            read_file(file, offset, length, &mut bytes)?;
+        }
+        Ok(Segment { bytes: bytes.into(), checksum: all })
+    }
+
+    /// The length of a compressed block, if it is in the file.
+    pub(super) fn length_in_file(&self, block: usize, coding: Coding) -> Option<usize> {
         match self.kept(coding).blocks[block].get()? {
-            KeptBlock::Memory(segment) => Some(segment.clone()),
-            KeptBlock::File { .. } => None,
+            KeptBlock::Memory(_) => None,
+            KeptBlock::File { length, .. } => Some(*length),
         }
     }
 
@@ -158,8 +192,8 @@ impl Content {
     fn load(&self, block: &KeptBlock) -> Result<Segment, ContentError> {
         match (block, &self.place) {
             (KeptBlock::File { offset, length, checksum }, Place::File { compressed, .. }) => {
-                let mut bytes = vec![0; *length];
-                compressed.read_exact_at(&mut bytes, *offset)?;
+                let mut bytes = Vec::new();
+                read_file(compressed, *offset, *length, &mut bytes)?;
                 Ok(Segment { bytes: bytes.into(), checksum: *checksum })
             }
             (KeptBlock::Memory(segment), _) => Ok(segment.clone()),
@@ -185,6 +219,24 @@ impl Content {
             }
         }
     }
+}
+
+/// Appends `length` bytes of a file. The space for them is not filled with zeros before.
+fn read_file(file: &File, mut start: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    let end = out.len() + length;
+    out.reserve_exact(length);
+    while out.len() < end {
+        let count = match rustix::io::pread(file, spare_capacity(out), start) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => count,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        start += count as u64;
+    }
+    // There may be more space than was asked for.
+    out.truncate(end);
+    Ok(())
 }
 
 /// An offset in memory. What is longer than the address space cannot be in memory.

@@ -34,6 +34,15 @@ pub(crate) struct Checksum {
     length: u64,
 }
 
+impl Checksum {
+    /// Makes it the checksum of a text and another one behind it.
+    pub(crate) fn append(&mut self, next: Self) {
+        let mut all = crc32fast::Hasher::new_with_initial_len(self.crc, self.length);
+        all.combine(&crc32fast::Hasher::new_with_initial_len(next.crc, next.length));
+        *self = Self { crc: all.finalize(), length: self.length + next.length };
+    }
+}
+
 impl Coding {
     /// Compresses a text.
     pub(crate) fn segment(self, plain: &[u8]) -> Segment {
@@ -75,10 +84,8 @@ impl GzipStream {
     pub(crate) const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
     /// Counts a segment that is sent.
-    pub(crate) fn add(&mut self, added: Checksum) {
-        let mut all = crc32fast::Hasher::new_with_initial_len(self.0.crc, self.0.length);
-        all.combine(&crc32fast::Hasher::new_with_initial_len(added.crc, added.length));
-        self.0 = Checksum { crc: all.finalize(), length: self.0.length + added.length };
+    pub(crate) fn add(&mut self, segment: Checksum) {
+        self.0.append(segment);
     }
 
     /// The end of the stream: an empty last block, the checksum and the length (modulo 2³²).

@@ -42,7 +42,9 @@ use std::{
 
 /// A document of this length or more is a block of its own, in bytes.
 const LONG_DOCUMENT: u64 = 16 << 10;
-/// Shorter documents share a block of about this length, in bytes.
+/// Neighbours with one schema and package are blocks of their own from this length on, in bytes.
+const LONG_RUN: u64 = 8 << 10;
+/// Short documents share a block of at most this length, in bytes.
 const BLOCK: u64 = 64 << 10;
 
 /// Why documents cannot be stored in a folder.
@@ -224,13 +226,29 @@ impl ServedDocuments {
         self.content.read(&self.starts, span, out)
     }
 
-    /// A compressed block, if no work is necessary for it.
-    pub(crate) fn ready_block(&self, block: usize, coding: Coding) -> Option<Segment> {
-        self.content.ready_block(block, coding)
+    /// Whether compressed blocks are in memory.
+    pub(crate) fn are_ready(&self, blocks: &Range<usize>, coding: Coding) -> bool {
+        blocks.clone().all(|block| self.content.is_ready(block, coding))
     }
 
-    /// A compressed block. The first call compresses it.
-    pub(crate) fn block(&self, block: usize, coding: Coding) -> Result<Segment, ContentError> {
+    /// Whether compressed blocks are in a file and shorter than `length` together, so that the next
+    /// one should be read with them.
+    pub(crate) fn joins(&self, blocks: &Range<usize>, coding: Coding, length: u64) -> bool {
+        let lengths = blocks.clone().map(|block| self.content.length_in_file(block, coding));
+        lengths.sum::<Option<usize>>().is_some_and(|stored| (stored as u64) < length)
+    }
+
+    /// A compressed block, which the first call compresses; or several, as [`ServedDocuments::joins`]
+    /// allows.
+    pub(crate) fn blocks(
+        &self,
+        blocks: Range<usize>,
+        coding: Coding,
+    ) -> Result<Segment, ContentError> {
+        if blocks.len() > 1 {
+            return self.content.stored_blocks(blocks, coding);
+        }
+        let block = blocks.start;
         let documents = self.blocks[block]..self.blocks[block + 1];
         self.content.block(block, coding, &self.starts, self.span_of(documents))
     }
@@ -283,7 +301,7 @@ impl Table {
         content: impl FnOnce(usize) -> Content,
     ) -> ServedDocuments {
         let Self { names, starts, digest } = self;
-        let blocks = blocks(&starts);
+        let blocks = blocks(&names, &starts);
         let content = content(blocks.len() - 1);
         ServedDocuments {
             order: Order::of(&names),
@@ -298,24 +316,46 @@ impl Table {
 }
 
 /// The first document of each block, and the number of documents.
-fn blocks(starts: &[u64]) -> Vec<usize> {
+///
+/// Neighbours with one schema and package are a run. A long run has blocks of its own, so that they
+/// serve queries for a schema or a package, too. Short runs share blocks.
+fn blocks(names: &[DocumentName], starts: &[u64]) -> Vec<usize> {
     let mut blocks = vec![0];
-    let mut begin = 0;
-    for (at, line) in starts.windows(2).enumerate() {
-        let (start, end) = (line[0], line[1]);
-        let is_long = end - start >= LONG_DOCUMENT;
-        if at > begin && (is_long || start - starts[begin] >= BLOCK) {
+    let mut group = 0..0;
+    for run in names.chunk_by(|a, b| (&a.schema, &a.package) == (&b.schema, &b.package)) {
+        let run = group.end..group.end + run.len();
+        let length = |documents: &Range<usize>| starts[documents.end] - starts[documents.start];
+        if length(&run) < LONG_RUN && length(&(group.start..run.end)) <= BLOCK {
+            group.end = run.end;
+            continue;
+        }
+        blocks.push(run.start);
+        group = run.clone();
+        if length(&run) >= LONG_RUN {
+            split(run.clone(), starts, &mut blocks);
+            group = run.end..run.end;
+            blocks.push(run.end);
+        }
+    }
+    blocks.push(names.len());
+    blocks.dedup();
+    blocks
+}
+
+/// Splits a run into blocks: one for each long document, and blocks of short ones.
+fn split(run: Range<usize>, starts: &[u64], blocks: &mut Vec<usize>) {
+    let mut begin = run.start;
+    for at in run {
+        let is_long = starts[at + 1] - starts[at] >= LONG_DOCUMENT;
+        if at > begin && (is_long || starts[at + 1] - starts[begin] > BLOCK) {
             blocks.push(at);
             begin = at;
         }
-        if is_long && at + 1 < starts.len() - 1 {
+        if is_long {
             blocks.push(at + 1);
             begin = at + 1;
         }
     }
-    blocks.push(starts.len() - 1);
-    blocks.dedup();
-    blocks
 }
 
 /// The fields of a document as its author wrote them. An index counts a package as part of itself;
@@ -339,27 +379,41 @@ fn names_a_package(json: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    /// Documents of one schema, each with a package and a length.
+    fn blocks_of(documents: &[(&str, u64)]) -> Vec<usize> {
+        let name = |(package, _): &(&str, u64)| DocumentName {
+            schema: "s".into(),
+            package: Arc::from(*package),
+            name: "n".into(),
+        };
+        let mut starts = vec![0];
+        starts.extend(documents.iter().scan(0, |end, (_, length)| {
+            *end += length;
+            Some(*end)
+        }));
+        blocks(&documents.iter().map(name).collect::<Vec<_>>(), &starts)
+    }
+
     #[test]
     fn a_block_holds_one_long_document_or_neighbouring_short_ones() {
-        let starts = |lengths: &[u64]| {
-            let mut starts = vec![0];
-            starts.extend(lengths.iter().scan(0, |end, length| {
-                *end += length;
-                Some(*end)
-            }));
-            starts
-        };
-        let (short, long) = (10_000, 20_000);
-        for (lengths, wanted) in [
+        let (tiny, short, long) = (1_000, 10_000, 20_000);
+        for (documents, wanted) in [
             (&[][..], &[0][..]),
-            (&[short], &[0, 1]),
-            (&[long], &[0, 1]),
-            (&[short, short, long, short, long], &[0, 2, 3, 4, 5]),
-            (&[long, long, short], &[0, 1, 2, 3]),
-            (&[short; 9], &[0, 7, 9]),
+            (&[("a", tiny)], &[0, 1]),
+            (&[("a", long)], &[0, 1]),
+            (&[("a", short), ("a", short), ("a", long), ("a", short)], &[0, 2, 3, 4]),
+            (&[("a", long), ("a", long), ("a", short)], &[0, 1, 2, 3]),
+            (&[("a", short); 9], &[0, 6, 9]),
+            // Short runs share a block, long ones do not.
+            (&[("a", tiny), ("b", tiny), ("c", tiny)], &[0, 3]),
+            (&[("a", tiny), ("b", tiny), ("c", short), ("d", tiny)], &[0, 2, 3, 4]),
+            (&[("a", tiny), ("b", short), ("b", tiny), ("c", short)], &[0, 1, 3, 4]),
         ] {
-            assert_eq!(blocks(&starts(lengths)), wanted, "{lengths:?}");
+            assert_eq!(blocks_of(documents), wanted, "{documents:?}");
         }
+        let packages: Vec<String> = (0..100).map(|at| at.to_string()).collect();
+        let many: Vec<_> = packages.iter().map(|package| (&**package, tiny)).collect();
+        assert_eq!(blocks_of(&many), [0, 65, 100]);
     }
 
     #[test]

@@ -43,8 +43,10 @@ impl ExperimentalRegistry for RegistryService {
             check("packageName", &package_name).map_err(invalid)?;
         }
         let index = content(&self.0)?;
-        let of = |blob: &&Blob| **blob.schema() == *schema && **blob.package() == *package_name;
-        let blobs: Vec<Blob> = index.catalog().others().iter().filter(of).cloned().collect();
+        let is_requested =
+            |blob: &&Blob| **blob.schema() == *schema && **blob.package() == *package_name;
+        let blobs: Vec<Blob> =
+            index.catalog().others().iter().filter(is_requested).cloned().collect();
         let documents = blobs.into_iter().map(|blob| {
             let value = blob.value().map_err(|error| message::content_error(&error))?;
             Ok(match of_json(value).kind {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! [`service`] is the complete API as an HTTP service, to which a listener passes requests.
-//! Semantics, texts and codes are upstream's. Where upstream answers in random order, the order
-//! here is by package, channel and name.
+//! Semantics, texts and codes are upstream's. Where upstream answers in random order, Mainstay
+//! orders by package, channel and name.
 //!
 //! The catalog is compressed in memory. A message is built when its turn in the stream comes and
 //! dropped once it is sent, so a slow client costs one message, not a catalog.

@@ -165,8 +165,9 @@ impl Registry for RegistryService {
         });
         // Upstream returns any of them; the newest one leads furthest.
         let newest = successors.max_by(|a, b| {
-            let order =
-                |of: &ChannelMember<'_>| (of.bundle.version.clone(), of.bundle.release.clone());
+            let order = |member: &ChannelMember<'_>| {
+                (member.bundle.version.clone(), member.bundle.release.clone())
+            };
             order(a).cmp(&order(b)).then_with(|| b.bundle.name.cmp(&a.bundle.name))
         });
         let Some(standing) = newest else {

@@ -100,7 +100,7 @@ enum Piece {
 enum Step {
     Text(Bytes),
     Read(Vec<Range<u64>>),
-    Block(usize, Coding),
+    Blocks(Range<usize>, Coding),
     Compress(Vec<Range<u64>>, Coding),
 }
 
@@ -227,12 +227,27 @@ impl Download {
                     Selection::All => {
                         let (block, after) = documents.block_from(*next)?;
                         *next = after;
-                        return Some(Step::Block(block, coding));
+                        let mut blocks = block..block + 1;
+                        while documents.joins(&blocks, coding, PIECE)
+                            && let Some((block, after)) = documents.block_from(*next)
+                        {
+                            *next = after;
+                            blocks.end = block + 1;
+                        }
+                        return Some(Step::Blocks(blocks, coding));
                     }
                     Selection::These(chosen) => chosen,
                 };
                 if let Some(block) = whole_block(documents, chosen, next) {
-                    return Some(Step::Block(block, coding));
+                    let mut blocks = block..block + 1;
+                    let mut ahead = *next;
+                    while documents.joins(&blocks, coding, PIECE)
+                        && whole_block(documents, chosen, &mut ahead) == Some(blocks.end)
+                    {
+                        *next = ahead;
+                        blocks.end += 1;
+                    }
+                    return Some(Step::Blocks(blocks, coding));
                 }
                 let spans = spans(documents, chosen, next, |rest, length| {
                     length < PIECE && whole_block(documents, rest, &mut 0).is_none()
@@ -251,7 +266,7 @@ impl Download {
         match step {
             Step::Text(_) => true,
             Step::Read(spans) => documents.is_in_memory() && length(spans) <= IN_PLACE,
-            Step::Block(block, coding) => documents.ready_block(*block, *coding).is_some(),
+            Step::Blocks(blocks, coding) => documents.are_ready(blocks, *coding),
             Step::Compress(spans, _) => {
                 documents.is_in_memory() && length(spans) <= COMPRESSED_IN_PLACE
             }
@@ -300,7 +315,7 @@ impl Step {
         match self {
             Self::Text(text) => Ok(Piece::Plain(text)),
             Self::Read(spans) => Ok(Piece::Plain(read(spans)?.into())),
-            Self::Block(block, coding) => documents.block(block, coding).map(Piece::Encoded),
+            Self::Blocks(blocks, coding) => documents.blocks(blocks, coding).map(Piece::Encoded),
             Self::Compress(spans, coding) => Ok(Piece::Encoded(coding.segment(&read(spans)?))),
         }
     }

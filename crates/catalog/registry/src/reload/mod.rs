@@ -123,7 +123,7 @@ impl WatchedFolder {
         let Self { folder, options, judge, .. } = self.clone();
         let before = served.index();
         let modified = modified(SystemTime::from(self.clock.now()), before.as_deref());
-        let made = tokio::task::spawn_blocking(move || {
+        let outcome = tokio::task::spawn_blocking(move || {
             let catalog = match Catalog::load(&folder, &options) {
                 Ok(catalog) => catalog,
                 Err(error) => return ReloadOutcome::Bad(error),
@@ -143,7 +143,7 @@ impl WatchedFolder {
                 },
             }
         });
-        let outcome = made.await.unwrap_or_else(|error| {
+        let outcome = outcome.await.unwrap_or_else(|error| {
             ReloadOutcome::Lost(format!("loading the catalog ended unexpectedly: {error}"))
         });
         match &outcome {

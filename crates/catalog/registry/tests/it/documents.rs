@@ -103,7 +103,7 @@ async fn documents_that_make_no_catalog_are_served_as_they_are() {
         [
             r#"{"name":"a","schema":""}"#,
             r#"{"name":"p","package":"p","schema":"olm.package","true":1}"#,
-            r#"{"Image":"<&>","false":12345678901234567000,"package":"p","schema":"olm.bundle"}"#,
+            r#"{"Image":"<&>","false":12345678901234567890,"package":"p","schema":"olm.bundle"}"#,
         ]
     );
     assert_eq!(equal(&api, "metas?package=p", &[]).await.text().lines().count(), 2);

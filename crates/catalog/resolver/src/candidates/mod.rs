@@ -209,11 +209,11 @@ impl<'a> Candidates<'a> {
         self.sources[at.source].snapshot.occurrences(at.entry)
     }
 
-    /// The rank of a source in the preferences of a bundle of the source `of`.
-    pub(crate) fn rank(of: usize, source: usize) -> usize {
+    /// The rank of a source in the preferences of a bundle of the source `own`.
+    pub(crate) fn rank(own: usize, source: usize) -> usize {
         match source {
             0 => 0,
-            source if source == of => 1,
+            source if source == own => 1,
             source => source + 1,
         }
     }
@@ -336,8 +336,8 @@ impl<'a> Candidates<'a> {
         let mut new = Vec::new();
         let mut vars = Vec::with_capacity(entries.len() + 1);
         for &at in entries {
-            let (var, made) = self.variable(at);
-            if made {
+            let (var, is_new) = self.variable(at);
+            if is_new {
                 new.push(at);
             }
             vars.push(var);
@@ -405,11 +405,11 @@ impl<'a> Candidates<'a> {
         &mut self,
         own: Option<(usize, u32)>,
         requirement: &Predicate,
-        of: usize,
+        requirer_source: usize,
         stack: &mut Vec<EntryRef>,
     ) -> CandidateList {
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
-        order.sort_by_key(|source| Self::rank(of, *source));
+        order.sort_by_key(|source| Self::rank(requirer_source, *source));
         let (mut vars, mut faults) = (Vec::new(), Vec::new());
         self.list_count += 1;
         for source in order {
@@ -429,8 +429,8 @@ impl<'a> Candidates<'a> {
             faults.extend(found.faults.iter().cloned());
             for &entry in &found.entries {
                 let at = EntryRef { source, entry };
-                let (var, made) = self.variable(at);
-                if made {
+                let (var, is_new) = self.variable(at);
+                if is_new {
                     stack.push(at);
                 }
                 if self.last_list.len() <= var.index() {

@@ -114,8 +114,8 @@ impl<'c> Conflict<'c> {
                 if matches!(constraint.rule, Rule::Mandatory) {
                     roots.push(subject);
                 }
-                if let Reason::SubscriptionUnmet(of) = constraint.reason {
-                    kept_for.insert(subject, of);
+                if let Reason::SubscriptionUnmet(subscription) = constraint.reason {
+                    kept_for.insert(subject, subscription);
                 }
             }
             let members = match &constraint.rule {
@@ -181,10 +181,10 @@ impl<'c> Conflict<'c> {
     /// The sentence that an existing operator stays, with the reason.
     pub(super) fn existing_text(&self, var: Var) -> String {
         match self.kept_for.get(&var) {
-            Some(of) => format!(
+            Some(subscription) => format!(
                 "{} stays, because Subscription `{}`, which it belongs to, cannot be met either",
                 self.label(var),
-                self.candidates.subscriptions[*of].name
+                self.candidates.subscriptions[*subscription].name
             ),
             None => format!(
                 "{} exists, and no Subscription has it as its installed version",
@@ -213,8 +213,8 @@ impl<'c> Conflict<'c> {
         }
     }
 
-    /// The rejections of a candidate of the requirements `of`.
-    pub(super) fn rejections(&self, var: Var, of: &[usize]) -> Vec<Rejection> {
+    /// Why a candidate of these requirements is rejected.
+    pub(super) fn rejections(&self, var: Var, requirements: &[usize]) -> Vec<Rejection> {
         let mut rejections = Vec::new();
         for at in self.constraints_about(var) {
             let constraint = self.constraints[at];
@@ -264,7 +264,7 @@ impl<'c> Conflict<'c> {
                         rejections.push(Rejection::Twice(uniqueness));
                         continue;
                     }
-                    let rivals = self.rivals_needed_elsewhere(*at, var, of);
+                    let rivals = self.rivals_needed_elsewhere(*at, var, requirements);
                     // Rivals that only the candidate itself requires are explained with its
                     // requirements.
                     if !rivals.is_empty() {
@@ -279,12 +279,12 @@ impl<'c> Conflict<'c> {
 
     /// The rivals of the candidate `var` of the requirements `of`: the members of a constraint that
     /// other variables need.
-    fn rivals_needed_elsewhere(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
+    fn rivals_needed_elsewhere(&self, at: usize, var: Var, requirements: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
         let needed = |dependencies: &FxHashSet<Var>| -> Rc<[Var]> {
             vars.iter()
                 .copied()
-                .filter(|member| self.needed_elsewhere(*member, of, dependencies))
+                .filter(|member| self.needed_elsewhere(*member, requirements, dependencies))
                 .collect()
         };
         let requires = |at: &usize| matches!(self.constraints[*at].rule, Rule::Dependency(_));
@@ -293,7 +293,10 @@ impl<'c> Conflict<'c> {
         } else {
             // All candidates without requirements have the same rivals.
             let mut known = self.needed.borrow_mut();
-            known.entry((at, of.to_vec())).or_insert_with(|| needed(&FxHashSet::default())).clone()
+            known
+                .entry((at, requirements.to_vec()))
+                .or_insert_with(|| needed(&FxHashSet::default()))
+                .clone()
         };
         if all.contains(&var) {
             all.iter().copied().filter(|member| *member != var).collect()

@@ -137,7 +137,7 @@ pub(super) fn explain(
         return;
     }
     let input = context.input;
-    let of: Vec<&Subscription> = candidates
+    let affected: Vec<&Subscription> = candidates
         .subscriptions
         .iter()
         .copied()
@@ -150,7 +150,7 @@ pub(super) fn explain(
             && let Some(error) = CatalogError::of(catalog)
             && failure.message.contains(&error.to_string())
         {
-            causes.push(catalog_cause(input, catalog, &of));
+            causes.push(catalog_cause(input, catalog, &affected));
             proposals.push(vec![SuggestedFix::RestoreCatalog { catalog: catalog.key.clone() }]);
         }
     }
@@ -175,13 +175,14 @@ pub(super) fn explain(
         return;
     }
     if changes {
-        for subscription in &of {
+        for subscription in &affected {
             suggestions::changes(input, subscription, &mut proposals);
         }
-        if of.len() > 1 {
+        if affected.len() > 1 {
             let remove =
                 |name: &str| SuggestedFix::RemoveSubscription { subscription: name.to_owned() };
-            proposals.push(of.iter().map(|subscription| remove(&subscription.name)).collect());
+            proposals
+                .push(affected.iter().map(|subscription| remove(&subscription.name)).collect());
         }
         proposals.push(repairs_of_channels);
     }
@@ -207,7 +208,7 @@ pub(super) fn explain(
 fn catalog_cause(
     input: &ResolutionInput<'_>,
     catalog: &CatalogView<'_>,
-    of: &[&Subscription],
+    affected: &[&Subscription],
 ) -> Cause {
     let name = names::catalog(input, &catalog.key);
     let cause = Cause::new(match &catalog.content {
@@ -219,7 +220,8 @@ fn catalog_cause(
         subscription.catalog == catalog.key || subscription.catalog == any
     };
     let other: Vec<String> = names::quoted(
-        of.iter()
+        affected
+            .iter()
             .filter(|subscription| !uses_catalog(subscription))
             .map(|subscription| subscription.name.as_str()),
     );
@@ -291,15 +293,15 @@ fn unordered_channels<'s>(
         if !message.contains(&why.text(package, channel)) {
             continue;
         }
-        let of = format!("channel `{channel}` of package `{package}` in catalog {place}");
+        let subject = format!("channel `{channel}` of package `{package}` in catalog {place}");
         let what = match &why {
             ChannelOrderError::NoHead => {
                 format!(
-                    "{of} has no head: each of its entries is replaced or skipped by another one"
+                    "{subject} has no head: each of its entries is replaced or skipped by another one"
                 )
             }
             ChannelOrderError::Cycle { head } => {
-                format!("in {of} the entries below `{head}` replace each other in a circle")
+                format!("in {subject} the entries below `{head}` replace each other in a circle")
             }
             ChannelOrderError::Several { chains } => {
                 let heads: Vec<&str> = chains
@@ -308,9 +310,9 @@ fn unordered_channels<'s>(
                     .collect();
                 let twice = heads.windows(2).find(|pair| pair[0] == pair[1]);
                 match twice {
-                    Some(pair) => format!("{of} has the entry `{}` more than once", pair[0]),
+                    Some(pair) => format!("{subject} has the entry `{}` more than once", pair[0]),
                     None => format!(
-                        "{of} has {} heads, {}: one of them has to replace or skip the others",
+                        "{subject} has {} heads, {}: one of them has to replace or skip the others",
                         heads.len(),
                         names::some(&names::quoted(heads), "and")
                     ),
@@ -327,19 +329,22 @@ fn unordered_channels<'s>(
 fn unordered_across_catalogs(input: &ResolutionInput<'_>, message: &str) -> Option<Cause> {
     let (_, package) = message.split_once(" of package \"")?;
     let (package, _) = package.split_once('"')?;
-    let mut of: Vec<(String, String)> = Vec::new();
+    let mut matching_channels: Vec<(String, String)> = Vec::new();
     for catalog in catalogs(input).into_iter().filter(|catalog| is_visible(input, &catalog.key)) {
         let CatalogContent::Ready(snapshot) = catalog.content else { continue };
         for (channel, _) in channels(snapshot, package) {
             let text = format!("in channel {} of package {}", quote(channel), quote(package));
             if message.contains(&text) {
-                of.push((channel.to_owned(), names::catalog(input, &catalog.key)));
+                matching_channels.push((channel.to_owned(), names::catalog(input, &catalog.key)));
             }
         }
     }
-    let (channel, _) = of.first()?.clone();
-    let catalogs: Vec<String> =
-        of.into_iter().filter(|(name, _)| *name == channel).map(|(_, catalog)| catalog).collect();
+    let (channel, _) = matching_channels.first()?.clone();
+    let catalogs: Vec<String> = matching_channels
+        .into_iter()
+        .filter(|(name, _)| *name == channel)
+        .map(|(_, catalog)| catalog)
+        .collect();
     (catalogs.len() > 1).then(|| {
         Cause::new(format!(
             "channel `{channel}` of package `{package}` is in catalogs {}, and together they have no \
@@ -365,14 +370,14 @@ fn bundle_causes(
             continue;
         }
         let name = &candidates.entry(at).0.name;
-        let of = if at.source == 0 {
+        let subject = if at.source == 0 {
             format!("ClusterServiceVersion `{name}`")
         } else {
             let catalog = names::catalog(input, candidates.catalog(at));
             format!("bundle `{name}` in catalog {catalog}")
         };
         let text = names::shortened(&text);
-        let what = format!("{of} states a requirement that cannot be read: {text}");
+        let what = format!("{subject} states a requirement that cannot be read: {text}");
         if !causes.iter().any(|(known, _)| *known == what) {
             let cause = Cause::new(what.clone()).remedy("correct the requirement there");
             causes.push((what, cause));
@@ -399,7 +404,7 @@ fn answer_causes(
         }
         let (entry, facts) = candidates.entry(at);
         let catalog = names::catalog(input, candidates.catalog(at));
-        let of = format!(
+        let subject = format!(
             "channel `{}` of package `{}` in catalog {catalog}",
             entry.channel, entry.package
         );
@@ -413,7 +418,7 @@ fn answer_causes(
             && message
                 .contains(&candidates.identifier(Var(u32::try_from(number).unwrap_or(u32::MAX))))
         {
-            causes.insert(format!("a name in {of} has a `/`, which no name may have"));
+            causes.insert(format!("a name in {subject} has a `/`, which no name may have"));
         } else if let Some(reason) = &facts.serialization_error
             && message.contains(&format!("operator properties for {}", quote(&entry.name)))
         {

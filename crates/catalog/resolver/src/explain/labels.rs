@@ -41,7 +41,13 @@ impl Conflict<'_> {
     }
 
     /// Several variables as the subject of a sentence.
-    pub(super) fn phrase(&self, vars: &[Var], of: &[usize], all: bool, last: &str) -> NounPhrase {
+    pub(super) fn phrase(
+        &self,
+        vars: &[Var],
+        requirements: &[usize],
+        all: bool,
+        last: &str,
+    ) -> NounPhrase {
         let mut labels: Vec<String> = Vec::new();
         let mut seen = HashSet::new();
         let mut versions = BTreeSet::new();
@@ -55,7 +61,7 @@ impl Conflict<'_> {
                 versions.extend(self.candidates.entry(at).0.version.clone());
             }
         }
-        let from = self.catalog_if_needed(vars, of);
+        let from = self.catalog_if_needed(vars, requirements);
         let plural = labels.len() > 1;
         if labels.len() <= 3 {
             return NounPhrase { text: format!("{}{from}", names::list(&labels, last)), plural };
@@ -70,7 +76,8 @@ impl Conflict<'_> {
             _ => String::new(),
         };
         let packages = names::quoted(self.packages(vars));
-        let siblings: Vec<Var> = of.iter().flat_map(|at| self.members(*at)).copied().collect();
+        let siblings: Vec<Var> =
+            requirements.iter().flat_map(|at| self.members(*at)).copied().collect();
         let alone = vars.iter().all(|var| siblings.contains(var));
         let text = match packages.as_slice() {
             [_] if all => format!("all {count} versions{range}"),
@@ -95,12 +102,12 @@ impl Conflict<'_> {
 
     /// The common catalog of some candidates, if the requirements `of` have candidates of several
     /// catalogs.
-    fn catalog_if_needed(&self, vars: &[Var], of: &[usize]) -> String {
+    fn catalog_if_needed(&self, vars: &[Var], requirements: &[usize]) -> String {
         let catalog = |var: &Var| match self.subject(*var) {
             Subject::Bundle(at) if at.source != 0 => Some(self.candidates.catalog(at)),
             _ => None,
         };
-        let mut all = of.iter().flat_map(|at| self.members(*at)).filter_map(catalog);
+        let mut all = requirements.iter().flat_map(|at| self.members(*at)).filter_map(catalog);
         let mut these = vars.iter().filter_map(catalog);
         let (Some(any), Some(one)) = (all.next(), these.next()) else { return String::new() };
         if all.any(|other| other != any) && these.all(|other| other == one) {

@@ -52,12 +52,14 @@ pub(super) fn catalogs<'w, 'a>(input: &'w ResolutionInput<'a>) -> Vec<&'w Catalo
 /// The snapshots of the readable catalogs of a Subscription.
 pub(super) fn own_snapshots<'a>(
     input: &ResolutionInput<'a>,
-    of: &Subscription,
+    subscription: &Subscription,
 ) -> Vec<&'a Snapshot> {
-    let any = of.catalog == CatalogKey::default();
+    let any = subscription.catalog == CatalogKey::default();
     catalogs(input)
         .into_iter()
-        .filter(|catalog| is_visible(input, &catalog.key) && (any || catalog.key == of.catalog))
+        .filter(|catalog| {
+            is_visible(input, &catalog.key) && (any || catalog.key == subscription.catalog)
+        })
         .filter_map(|catalog| match catalog.content {
             CatalogContent::Ready(snapshot) => Some(snapshot),
             _ => None,
@@ -66,8 +68,8 @@ pub(super) fn own_snapshots<'a>(
 }
 
 /// The channel, package and catalog that a Subscription asks for.
-pub(super) fn requested(input: &ResolutionInput<'_>, of: &Subscription) -> String {
-    let Subscription { package, channel, catalog, .. } = of;
+pub(super) fn requested(input: &ResolutionInput<'_>, subscription: &Subscription) -> String {
+    let Subscription { package, channel, catalog, .. } = subscription;
     let channel =
         if channel.is_empty() { String::new() } else { format!("channel `{channel}` of ") };
     let catalog = if *catalog == CatalogKey::default() {
@@ -101,8 +103,11 @@ fn unavailability(input: &ResolutionInput<'_>, catalog: &CatalogView<'_>) -> Opt
 }
 
 /// Why a Subscription has no candidates.
-pub(super) fn explain_subscription(input: &ResolutionInput<'_>, of: &Subscription) -> Vec<Node> {
-    let Subscription { package, channel, starting_csv, catalog, .. } = of;
+pub(super) fn explain_subscription(
+    input: &ResolutionInput<'_>,
+    subscription: &Subscription,
+) -> Vec<Node> {
+    let Subscription { package, channel, starting_csv, catalog, .. } = subscription;
     let any = *catalog == CatalogKey::default();
     let views: Vec<_> =
         catalogs(input).into_iter().filter(|view| any || view.key == *catalog).collect();
@@ -124,7 +129,7 @@ pub(super) fn explain_subscription(input: &ResolutionInput<'_>, of: &Subscriptio
             Some(Node::new(format!("catalog {} {reason}", names::catalog(input, &view.key))))
         })
         .collect();
-    let snapshots = own_snapshots(input, of);
+    let snapshots = own_snapshots(input, subscription);
     let place = if any {
         "no catalog".to_owned()
     } else {
@@ -140,7 +145,7 @@ pub(super) fn explain_subscription(input: &ResolutionInput<'_>, of: &Subscriptio
         .collect();
     let has = if any { "has" } else { "has no" };
     let node = if entries.is_empty() {
-        let other_catalogs = other_catalogs(input, of);
+        let other_catalogs = other_catalogs(input, subscription);
         Node::new(format!("{place} {has} package `{package}`")).because(other_catalogs)
     } else if !channel.is_empty() && entries.iter().all(|entry| *entry.channel != **channel) {
         let channels: BTreeSet<_> =
@@ -164,24 +169,26 @@ pub(super) fn explain_subscription(input: &ResolutionInput<'_>, of: &Subscriptio
                 .filter(|entry| channel.is_empty() || *entry.channel == **channel)
                 .copied(),
         );
-        let requested = requested(input, of);
+        let requested = requested(input, subscription);
         let hint = if other.is_empty() {
             format!("it has {versions}")
         } else {
             format!("that is in channel {}", names::some(&other, "and"))
         };
-        let origin = if of.restores { "which was installed" } else { "its `spec.startingCSV`" };
+        let origin =
+            if subscription.restores { "which was installed" } else { "its `spec.startingCSV`" };
         Node::new(format!("there is no `{starting_csv}`, {origin}, in {requested}; {hint}"))
     };
     std::iter::once(node).chain(unavailable).collect()
 }
 
 /// Other catalogs that have the package of a Subscription.
-fn other_catalogs(input: &ResolutionInput<'_>, of: &Subscription) -> Vec<Node> {
+fn other_catalogs(input: &ResolutionInput<'_>, subscription: &Subscription) -> Vec<Node> {
     let mut nodes = Vec::new();
-    for catalog in catalogs(input).into_iter().filter(|catalog| catalog.key != of.catalog) {
+    for catalog in catalogs(input).into_iter().filter(|catalog| catalog.key != subscription.catalog)
+    {
         let CatalogContent::Ready(snapshot) = catalog.content else { continue };
-        if snapshot.of_package(&of.package).is_empty() {
+        if snapshot.of_package(&subscription.package).is_empty() {
             continue;
         }
         let name = names::catalog(input, &catalog.key);

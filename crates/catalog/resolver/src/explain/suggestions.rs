@@ -189,88 +189,93 @@ fn upgrades(
 }
 
 /// Whether an existing `ClusterServiceVersion` belongs to the package of a Subscription.
-fn adopts(input: &ResolutionInput<'_>, of: &Subscription, csv: &str) -> bool {
-    !is_installed(input, of)
-        && own_snapshots(input, of).into_iter().any(|snapshot| {
+fn adopts(input: &ResolutionInput<'_>, subscription: &Subscription, csv: &str) -> bool {
+    !is_installed(input, subscription)
+        && own_snapshots(input, subscription).into_iter().any(|snapshot| {
             let mut entries_of_name =
                 snapshot.entries_of_name(csv).iter().map(|at| snapshot.entry(*at).0);
-            entries_of_name.any(|entry| *entry.package == *of.package)
-                || entries(snapshot, of).any(|entry| entry.replaces.as_deref() == Some(csv))
+            entries_of_name.any(|entry| *entry.package == *subscription.package)
+                || entries(snapshot, subscription)
+                    .any(|entry| entry.replaces.as_deref() == Some(csv))
         })
 }
 
-fn entries<'s>(snapshot: &'s Snapshot, of: &Subscription) -> impl Iterator<Item = &'s Entry> {
-    snapshot.of_package(&of.package).iter().map(|at| snapshot.entry(*at).0)
+fn entries<'s>(
+    snapshot: &'s Snapshot,
+    subscription: &Subscription,
+) -> impl Iterator<Item = &'s Entry> {
+    snapshot.of_package(&subscription.package).iter().map(|at| snapshot.entry(*at).0)
 }
 
 /// Suggests changes of one Subscription.
 pub(super) fn changes(
     input: &ResolutionInput<'_>,
-    of: &Subscription,
+    subscription: &Subscription,
     all: &mut Vec<Vec<SuggestedFix>>,
 ) {
-    let subscription = || of.name.clone();
-    let is_new = !is_installed(input, of);
-    let snapshots = own_snapshots(input, of);
-    if is_new && !of.starting_csv.is_empty() && !of.restores {
+    let name = || subscription.name.clone();
+    let is_new = !is_installed(input, subscription);
+    let snapshots = own_snapshots(input, subscription);
+    if is_new && !subscription.starting_csv.is_empty() && !subscription.restores {
         // Another channel can have the `startingCSV`.
         let channels: BTreeSet<String> = snapshots
             .iter()
-            .flat_map(|snapshot| entries(snapshot, of))
-            .filter(|entry| *entry.name == *of.starting_csv && *entry.channel != *of.channel)
+            .flat_map(|snapshot| entries(snapshot, subscription))
+            .filter(|entry| {
+                *entry.name == *subscription.starting_csv && *entry.channel != *subscription.channel
+            })
             .map(|entry| entry.channel.to_string())
             .collect();
         let channels = channels.into_iter().take(MAX_NAMES);
         all.push(
             channels
-                .map(|channel| SuggestedFix::UseChannel { subscription: subscription(), channel })
+                .map(|channel| SuggestedFix::UseChannel { subscription: name(), channel })
                 .collect(),
         );
-        all.push(vec![SuggestedFix::DropStartingCsv { subscription: subscription() }]);
-        let csvs = starting_csvs(&snapshots, of).into_iter();
+        all.push(vec![SuggestedFix::DropStartingCsv { subscription: name() }]);
+        let csvs = starting_csvs(&snapshots, subscription).into_iter();
         all.push(
-            csvs.map(|csv| SuggestedFix::UseStartingCsv { subscription: subscription(), csv })
-                .collect(),
+            csvs.map(|csv| SuggestedFix::UseStartingCsv { subscription: name(), csv }).collect(),
         );
     }
-    let channels = channels(&snapshots, of).into_iter();
+    let channels = channels(&snapshots, subscription).into_iter();
     all.push(
         channels
-            .map(|channel| SuggestedFix::UseChannel { subscription: subscription(), channel })
+            .map(|channel| SuggestedFix::UseChannel { subscription: name(), channel })
             .collect(),
     );
-    let packages = packages(&snapshots, of).into_iter();
+    let packages = packages(&snapshots, subscription).into_iter();
     all.push(
         packages
-            .map(|package| SuggestedFix::UsePackage { subscription: subscription(), package })
+            .map(|package| SuggestedFix::UsePackage { subscription: name(), package })
             .collect(),
     );
-    let catalogs = other_catalogs(input, of).into_iter();
+    let catalogs = other_catalogs(input, subscription).into_iter();
     all.push(
         catalogs
-            .map(|catalog| SuggestedFix::UseCatalog { subscription: subscription(), catalog })
+            .map(|catalog| SuggestedFix::UseCatalog { subscription: name(), catalog })
             .collect(),
     );
 }
 
 /// The other channels of a package: those with a similar name first, then the default channel.
-fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
-    if of.channel.is_empty() {
+fn channels(snapshots: &[&Snapshot], subscription: &Subscription) -> Vec<String> {
+    if subscription.channel.is_empty() {
         return Vec::new();
     }
     let channels: BTreeSet<(bool, &str)> = snapshots
         .iter()
-        .flat_map(|snapshot| entries(snapshot, of))
+        .flat_map(|snapshot| entries(snapshot, subscription))
         .map(|entry| (!entry.default_channel, &*entry.channel))
         .collect();
     let names: Vec<&str> = channels.iter().map(|(_, name)| *name).collect();
-    let mut all = if names.contains(&&*of.channel) {
+    let mut all = if names.contains(&&*subscription.channel) {
         Vec::new()
     } else {
-        names::nearest(&of.channel, names.iter().copied())
+        names::nearest(&subscription.channel, names.iter().copied())
     };
     for name in names {
-        if *name != of.channel && !all.contains(&name) {
+        if *name != subscription.channel && !all.contains(&name) {
             all.push(name);
         }
     }
@@ -278,46 +283,48 @@ fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 }
 
 /// The names of packages that are similar to one that does not exist.
-fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
-    if snapshots.iter().any(|snapshot| !snapshot.of_package(&of.package).is_empty()) {
+fn packages(snapshots: &[&Snapshot], subscription: &Subscription) -> Vec<String> {
+    if snapshots.iter().any(|snapshot| !snapshot.of_package(&subscription.package).is_empty()) {
         return Vec::new();
     }
     let names: BTreeSet<&str> =
         snapshots.iter().flat_map(|snapshot| snapshot.package_names()).collect();
-    names::nearest(&of.package, names).into_iter().map(str::to_owned).collect()
+    names::nearest(&subscription.package, names).into_iter().map(str::to_owned).collect()
 }
 
 /// The other catalogs that have a package: those with a similar name first.
-fn other_catalogs(input: &ResolutionInput<'_>, of: &Subscription) -> Vec<CatalogKey> {
+fn other_catalogs(input: &ResolutionInput<'_>, subscription: &Subscription) -> Vec<CatalogKey> {
     let mut keys: Vec<&CatalogKey> = catalogs(input)
         .into_iter()
-        .filter(|catalog| is_visible(input, &catalog.key) && catalog.key != of.catalog)
+        .filter(|catalog| is_visible(input, &catalog.key) && catalog.key != subscription.catalog)
         .filter(|catalog| match catalog.content {
-            CatalogContent::Ready(snapshot) => !snapshot.of_package(&of.package).is_empty(),
+            CatalogContent::Ready(snapshot) => {
+                !snapshot.of_package(&subscription.package).is_empty()
+            }
             _ => false,
         })
         .map(|catalog| &catalog.key)
         .collect();
-    let near = names::nearest(&of.catalog.name, keys.iter().map(|key| key.name.as_str()));
+    let near = names::nearest(&subscription.catalog.name, keys.iter().map(|key| key.name.as_str()));
     let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
     keys.sort_by_key(|key| !near.contains(&key.name));
     keys.into_iter().take(MAX_NAMES).cloned().collect()
 }
 
 /// The bundles whose names are similar to a `startingCSV` that does not exist.
-fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
+fn starting_csvs(snapshots: &[&Snapshot], subscription: &Subscription) -> Vec<String> {
     let mut entries: Vec<&Entry> = snapshots
         .iter()
-        .flat_map(|snapshot| entries(snapshot, of))
-        .filter(|entry| of.channel.is_empty() || *of.channel == *entry.channel)
+        .flat_map(|snapshot| entries(snapshot, subscription))
+        .filter(|entry| subscription.channel.is_empty() || *subscription.channel == *entry.channel)
         .collect();
     entries.sort_by(|a, b| b.version.cmp(&a.version).then_with(|| a.name.cmp(&b.name)));
     let mut names: Vec<&str> = entries.into_iter().map(|entry| &*entry.name).collect();
     names.dedup();
-    if names.contains(&&*of.starting_csv) {
+    if names.contains(&&*subscription.starting_csv) {
         return Vec::new();
     }
-    names::nearest(&of.starting_csv, names).into_iter().map(str::to_owned).collect()
+    names::nearest(&subscription.starting_csv, names).into_iter().map(str::to_owned).collect()
 }
 
 /// Suggests to restore unreadable catalogs that may have what is missing, or to add a catalog.
@@ -347,15 +354,19 @@ fn restorations(input: &ResolutionInput<'_>, participants: &Participants<'_>) ->
     if let Some(missing) = participants.missing.first() {
         return vec![SuggestedFix::AddCatalog { missing: missing.clone() }];
     }
-    let in_no_catalog = |of: &&&Subscription| {
+    let in_no_catalog = |subscription: &&&Subscription| {
         let mut visible =
             catalogs(input).into_iter().filter(|catalog| is_visible(input, &catalog.key));
         visible.all(|catalog| match catalog.content {
-            CatalogContent::Ready(snapshot) => snapshot.of_package(&of.package).is_empty(),
+            CatalogContent::Ready(snapshot) => {
+                snapshot.of_package(&subscription.package).is_empty()
+            }
             _ => true,
         })
     };
-    let missing = invalid().find(in_no_catalog).map(|of| format!("package `{}`", of.package));
+    let missing = invalid()
+        .find(in_no_catalog)
+        .map(|subscription| format!("package `{}`", subscription.package));
     missing.map(|missing| SuggestedFix::AddCatalog { missing }).into_iter().collect()
 }
 

@@ -241,10 +241,16 @@ impl<'c> TreeBuilder<'c> {
     }
 
     /// The node for candidates with the same rejections.
-    fn group(&mut self, vars: &[Var], rejections: &[Rejection], of: &[usize], all: bool) -> Node {
-        let phrase = self.conflict.phrase(vars, of, all, "and");
+    fn group(
+        &mut self,
+        vars: &[Var],
+        rejections: &[Rejection],
+        requirements: &[usize],
+        all: bool,
+    ) -> Node {
+        let phrase = self.conflict.phrase(vars, requirements, all, "and");
         if let [rejection] = rejections {
-            return self.rejection(&phrase, vars, rejection, of);
+            return self.rejection(&phrase, vars, rejection, requirements);
         }
         let pronoun = NounPhrase::pronoun(phrase.plural);
         let mut nodes = Vec::new();
@@ -252,7 +258,7 @@ impl<'c> TreeBuilder<'c> {
             // A requirement that another rejection has explained needs no second line.
             let old = matches!(rejection, Rejection::Needs(need) if need.ats.iter().all(|at| self.is_explained(*at)));
             if nodes.is_empty() || !old {
-                nodes.push(self.rejection(&pronoun, vars, rejection, of));
+                nodes.push(self.rejection(&pronoun, vars, rejection, requirements));
             }
         }
         let exist = vars.iter().all(|var| self.conflict.exists(*var));
@@ -265,7 +271,7 @@ impl<'c> TreeBuilder<'c> {
         phrase: &NounPhrase,
         vars: &[Var],
         rejection: &Rejection,
-        of: &[usize],
+        requirements: &[usize],
     ) -> Node {
         let text = &phrase.text;
         match rejection {
@@ -284,8 +290,8 @@ impl<'c> TreeBuilder<'c> {
             }
             Rejection::Needs(need) => self.unmet_need(phrase, need),
             Rejection::Replaces(others) => {
-                let other = self.conflict.phrase(others, of, false, "or").text;
-                let dependents = self.dependents(others, of);
+                let other = self.conflict.phrase(others, requirements, false, "or").text;
+                let dependents = self.dependents(others, requirements);
                 Node::new(format!("{text} would take the place of {other}")).because(dependents)
             }
             Rejection::Beside(uniqueness, rivals) => {
@@ -293,7 +299,7 @@ impl<'c> TreeBuilder<'c> {
                 let reason = uniqueness_text(uniqueness);
                 let mut other = self
                     .conflict
-                    .phrase(rivals, of, false, "or")
+                    .phrase(rivals, requirements, false, "or")
                     .text
                     .replacen("one of", "any of", 1);
                 let mut text = text.clone();
@@ -303,7 +309,7 @@ impl<'c> TreeBuilder<'c> {
                     text = self.conflict.full_label(*one);
                     other = self.conflict.full_label(*rival);
                 }
-                let dependents = self.dependents(rivals, of);
+                let dependents = self.dependents(rivals, requirements);
                 Node::new(format!("{text} {is} not possible beside {other}: {reason}"))
                     .because(dependents)
             }
@@ -435,14 +441,14 @@ impl<'c> TreeBuilder<'c> {
     /// The sentence for a Subscription and its remaining candidates.
     fn subscription_text(
         &self,
-        of: &Subscription,
+        subscription: &Subscription,
         these: &[Var],
         phrase: &str,
         certainty: &str,
     ) -> String {
-        let Subscription { name, starting_csv, installed_csv, .. } = of;
-        let requested = missing::requested(self.conflict.input, of);
-        if missing::is_installed(self.conflict.input, of) {
+        let Subscription { name, starting_csv, installed_csv, .. } = subscription;
+        let requested = missing::requested(self.conflict.input, subscription);
+        if missing::is_installed(self.conflict.input, subscription) {
             if let [one] = these
                 && self.conflict.exists(*one)
             {

@@ -54,9 +54,9 @@ fn tree(
                 .because(Cause::new(text_after(&failure.message, "upgrade edges: ")))
         }
         ExtensionFailureKind::Unreadable => {
-            Cause::new(format!("a catalog that may have package `{package}` cannot be asked"))
+            Cause::new(format!("a catalog that may have package `{package}` cannot be read"))
                 .because_all(catalogs(request, installed, failure))
-                .remedy("mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)")
+                .remedy("repair the catalog, or disable it (`spec.availabilityMode: Unavailable`)")
         }
         ExtensionFailureKind::Ambiguous => {
             Cause::new(format!("several catalogs could be the source of package `{package}`"))
@@ -136,9 +136,9 @@ fn catalog(
                 request.selector().map(|selector| selector.to_string()).unwrap_or_default();
             Cause::new(format!("{name} does not fit the selector `{selector}`"))
         }
-        CatalogEvaluation::Unavailable => Cause::new(format!("{name} is switched off")),
+        CatalogEvaluation::Unavailable => Cause::new(format!("{name} is disabled (`Unavailable`)")),
         CatalogEvaluation::Unreadable(why) => {
-            Cause::new(format!("{name} cannot be asked")).because(Cause::new(why))
+            Cause::new(format!("{name} cannot be read")).because(Cause::new(why))
         }
         CatalogEvaluation::Absent => Cause::new(format!("{name} does not have the package")),
         CatalogEvaluation::Evaluated(bundle_matches) if bundle_matches.is_empty() => {

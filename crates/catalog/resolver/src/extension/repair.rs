@@ -327,10 +327,10 @@ impl RepairSearch<'_> {
             return Vec::new();
         }
         let all = || {
-            failure.considered.iter().flat_map(|considered| match &considered.state {
+            failure.considered.iter().flat_map(|result| match &result.state {
                 CatalogEvaluation::Evaluated(bundle_matches) => bundle_matches
                     .iter()
-                    .map(|bundle_match| (&*considered.catalog, bundle_match))
+                    .map(|bundle_match| (&*result.catalog, bundle_match))
                     .collect(),
                 _ => Vec::new(),
             })
@@ -347,7 +347,7 @@ impl RepairSearch<'_> {
             match nearest.iter_mut().find(|(_, other)| other.unmet == bundle_match.unmet) {
                 None => nearest.push((catalog, bundle_match)),
                 Some(known) if is_preferred(bundle_match, known.1) => {
-                    *known = (catalog, bundle_match)
+                    *known = (catalog, bundle_match);
                 }
                 Some(_) => {}
             }
@@ -431,8 +431,8 @@ fn version_pin(bundle_match: &BundleMatch) -> Option<String> {
     bundle_match.version.as_ref().ok().map(pin)
 }
 
-/// Whether a bundle is preferred to one of another catalog; the priority of catalogs does not count
-/// here.
+/// Whether a bundle is preferred to one of another catalog, without regard to the priority of the
+/// catalogs.
 fn is_preferred(this: &BundleMatch, that: &BundleMatch) -> bool {
     match (&this.version, &that.version) {
         (Ok(version), Ok(other)) => {

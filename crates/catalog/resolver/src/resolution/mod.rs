@@ -437,15 +437,15 @@ impl<'r> ResolutionRun<'r, '_> {
         for choice in choices {
             let Some(constraint) = choice.constraint else { continue };
             let constraint = &candidates.problem.constraints[constraint as usize];
-            let of = match (&constraint.reason, constraint.subject.and_then(entry)) {
+            let requirer_source = match (&constraint.reason, constraint.subject.and_then(entry)) {
                 (Reason::Required(_), Some(at)) => at.source,
                 (Reason::DemandWants, _) => 0,
                 _ => continue,
             };
             let Some(chosen) = entry(choice.chosen) else { continue };
-            let rank = Candidates::rank(of, chosen.source);
+            let rank = Candidates::rank(requirer_source, chosen.source);
             let preferred = candidates.sources.iter().enumerate().filter_map(|(at, source)| {
-                source.fault.as_ref().filter(|_| Candidates::rank(of, at) < rank)
+                source.fault.as_ref().filter(|_| Candidates::rank(requirer_source, at) < rank)
             });
             if let Some(fault) = preferred.into_iter().next() {
                 return Err(fault.clone().into());

@@ -3,7 +3,7 @@
 //! An outcome agrees if it equals one of the outcomes that upstream gave. Contradictions are
 //! compared as sets of reasons, because upstream joins them in no fixed order. If upstream names
 //! another set of reasons for the same contradiction, the case is listed in `other-reasons.txt`.
-//! Other tests check that the reasons here are contradictory and irreducible.
+//! Other tests check that the reasons of Mainstay are contradictory and irreducible.
 
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_resolver::fixture::{Fixture, RealCatalog, to_json};
@@ -94,7 +94,7 @@ fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<St
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let snapshots = case.universe.snapshots();
         let got = comparable(&to_json(&resolve(&case.universe.input(&snapshots, real).unwrap())));
-        // Where upstream fails the whole namespace, the independent parts have an outcome here.
+        // Where upstream fails the whole namespace, Mainstay has an outcome for each part.
         let got = match (got.get("error"), got.get("errorKind")) {
             (Some(error), Some(kind)) => json!({"error": error, "errorKind": kind}),
             _ => got,

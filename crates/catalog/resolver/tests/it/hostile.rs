@@ -32,9 +32,9 @@ fn end_of(outcome: &Resolution, expected: &End) -> End {
     match (failure.kind, expected) {
         (FailureKind::NotSatisfiable, _) => {
             let reasons = ["requires", "exists", "provide", "originate"];
-            let of = |word: &str| failure.message.matches(&format!(" {word} ")).count();
-            let exists = failure.message.matches(" exists").count() - of("exists");
-            End::Contradiction(reasons.iter().map(|word| of(word)).sum::<usize>() + exists)
+            let occurrences = |word: &str| failure.message.matches(&format!(" {word} ")).count();
+            let exists = failure.message.matches(" exists").count() - occurrences("exists");
+            End::Contradiction(reasons.iter().map(|word| occurrences(word)).sum::<usize>() + exists)
         }
         (FailureKind::Error, End::Error(text)) if failure.message.contains(text) => {
             End::Error(text)
@@ -165,15 +165,19 @@ fn hard_parts_do_not_block_other_parts() {
     let snapshots = universe.snapshots();
     let outcome = resolve(&universe.input(&snapshots, &HashMap::new()).unwrap());
     assert_eq!(outcome.failures.len(), 13);
-    let of = |name: &str| {
+    let failure_of = |name: &str| {
         outcome
             .failures
             .iter()
             .find(|failure| failure.subscriptions.contains(&name.to_owned()))
             .unwrap()
     };
-    assert!(of("x00").message.contains("the search was given up"), "{}", of("x00").message);
-    let coarse = of("y00");
+    assert!(
+        failure_of("x00").message.contains("the search was given up"),
+        "{}",
+        failure_of("x00").message
+    );
+    let coarse = failure_of("y00");
     assert_eq!(coarse.kind, FailureKind::NotSatisfiable, "{}", coarse.message);
     let explanation = coarse.cause.render();
     assert!(
@@ -181,7 +185,7 @@ fn hard_parts_do_not_block_other_parts() {
         "{explanation}"
     );
     for at in 0..11 {
-        assert_eq!(of(&format!("z{at:02}")).repairs.len(), 1);
+        assert_eq!(failure_of(&format!("z{at:02}")).repairs.len(), 1);
     }
 }
 

@@ -334,15 +334,15 @@ impl Seed {
             .enumerate()
             .filter(|(at, _)| products.iter().any(|product| product.catalog() == *at))
             .map(|(at, (name, namespace))| {
-                let of = || products.iter().filter(|product| product.catalog() == at);
-                let packages: Vec<Value> = of()
+                let catalog_products = || products.iter().filter(|product| product.catalog() == at);
+                let packages: Vec<Value> = catalog_products()
                     .map(|product| {
                         let channels = product.channels();
                         let default = pick(&channels, product.default_channel)["name"].clone();
                         json!({"name": product.package(), "defaultChannel": default, "channels": channels})
                     })
                     .collect();
-                let bundles: Vec<Value> = of()
+                let bundles: Vec<Value> = catalog_products()
                     .flat_map(|product| (0..product.releases.len()).map(|at| (*product, at)))
                     .map(|(product, at)| {
                         json!({

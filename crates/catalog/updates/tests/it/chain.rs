@@ -128,7 +128,7 @@ fn entries_are_ordered_from_the_head_down_the_chain_of_replaces() {
         ),
     ];
     for (rule, entries, expected) in table {
-        assert_eq!(sorted(entries), *expected, "{rule}");
+        assert_eq!(sorted(entries), *expected, "{rule}: {entries:?}");
     }
 }
 

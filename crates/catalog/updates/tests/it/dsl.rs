@@ -106,8 +106,8 @@ pub(crate) fn path(view: &GraphView<'_>, here: &Here) -> String {
 /// `bundle@place: reason` of each stranded bundle.
 pub(crate) fn stranded(view: &GraphView<'_>) -> Vec<String> {
     let stranded = view.stranded();
-    let one = stranded.iter().map(|stranded| {
-        format!("{} at {}: {}", stranded.bundle.name, stranded.at.name, stranded.end)
-    });
+    let one = stranded
+        .iter()
+        .map(|place| format!("{} at {}: {}", place.bundle.name, place.at.name, place.end));
     one.collect()
 }

@@ -91,7 +91,7 @@ fn five_thousand_dead_ends_each_have_their_own_reason() {
     assert_eq!(stranded[0].end.to_string(), reason);
     // For extensions only the last entry has an update, to the first.
     let stranded = graph.view(Semantics::Extension, &[]).unwrap().stranded();
-    let at_last = stranded.iter().filter(|stranded| &*stranded.at.name == "p.v4999").count();
+    let at_last = stranded.iter().filter(|bundle| &*bundle.at.name == "p.v4999").count();
     assert_eq!((stranded.len(), at_last), (count - 1, 0));
     assert_eq!(stranded[1].end.to_string(), "its successor p.v0000 is not newer");
 }

@@ -268,8 +268,8 @@ proptest! {
                     let never = view.never_chosen();
                     for entry in channel.entries().iter().filter(|entry| *entry.name != *installed.name) {
                         let covers = entry.covers(installed.name, installed.version).is_some();
-                        let is_never = never.iter().any(|never| {
-                            never.channel.name == channel.name && never.entry.name == entry.name
+                        let is_never = never.iter().any(|place| {
+                            place.channel.name == channel.name && place.entry.name == entry.name
                         });
                         let is_listed = successors.iter().any(|step| step.bundle.name == entry.name);
                         if covers && !is_never {
@@ -320,7 +320,7 @@ proptest! {
             for bundle in graph.bundles() {
                 let is_in = view.channels().any(|channel| channel.entry(&bundle.name).is_some());
                 let route = view.path(&InstalledBundle::from(bundle));
-                let found = stranded.iter().find(|stranded| stranded.bundle.name == bundle.name);
+                let found = stranded.iter().find(|found| found.bundle.name == bundle.name);
                 let is_stranded =
                     is_in && view.head().is_some() && !matches!(route.end, PathEnd::Head);
                 prop_assert_eq!(found.is_some(), is_stranded);

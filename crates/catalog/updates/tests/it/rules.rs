@@ -365,8 +365,9 @@ fn stranded_bundles_have_a_reason() {
     ];
     for case in cases {
         let graph = graph(case.graph);
-        assert_eq!(stranded(&classic(&graph)), case.classic, "{}", case.rule);
-        assert_eq!(stranded(&extension(&graph)), case.extension, "{}", case.rule);
+        let what = |how| format!("{how}: {}, in the graph\n{}", case.rule, case.graph);
+        assert_eq!(stranded(&classic(&graph)), case.classic, "{}", what("classic"));
+        assert_eq!(stranded(&extension(&graph)), case.extension, "{}", what("extension"));
     }
 }
 

@@ -338,9 +338,9 @@ async fn forge(
     targets: &[&str],
 ) -> anyhow::Result<()> {
     if !targets.is_empty() {
-        let made =
+        let namespace_object =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        server.must("POST", "/api/v1/namespaces", Some(&made)).await?;
+        server.must("POST", "/api/v1/namespaces", Some(&namespace_object)).await?;
         let group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "g"},
             "spec": {"targetNamespaces": targets},
@@ -393,13 +393,13 @@ async fn forge(
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
             "metadata": {"name": role, "labels": labels, "ownerReferences": owners}, "rules": rules,
         });
-        let made = json!({
+        let binding_object = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": {"name": format!("forged-{}", role.replace(':', "-")), "labels": labels, "ownerReferences": owners},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
             "subjects": subjects,
         });
-        for (resource, object) in [("roles", role_object), ("rolebindings", made)] {
+        for (resource, object) in [("roles", role_object), ("rolebindings", binding_object)] {
             let body = object.to_string();
             let path = format!("{rbac}/{resource}");
             let json = [("content-type", "application/json")];

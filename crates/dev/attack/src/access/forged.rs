@@ -148,9 +148,9 @@ fn token_forgeries(good: &str) -> anyhow::Result<Vec<(String, String)>> {
     let own = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     let sign = |text: &str| -> anyhow::Result<String> {
-        let made =
+        let new_signature =
             own.sign(&random, text.as_bytes()).map_err(|error| anyhow::anyhow!("{error}"))?;
-        Ok(BASE64.encode(made.as_ref()))
+        Ok(BASE64.encode(new_signature.as_ref()))
     };
     let mut out = Vec::new();
     for (what, claims) in &elevated {

@@ -28,7 +28,7 @@ pub(super) async fn run(
 
 /// Writes to the registry without its credential, or from a web page.
 async fn registry(server: &Server, report: &mut Report) -> anyhow::Result<()> {
-    let row = report.row("access", "writes to the registry by strangers", 30);
+    let row = report.row("access", "writes to the registry without its password", 30);
     let address = server.port("registry")?;
     let origins: [&[(&str, &str)]; 6] = [
         &[],
@@ -160,8 +160,8 @@ async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::
     child.kill().await?;
     // A named pipe as kubeconfig: rejected, or stopped by SIGTERM, never stuck.
     let pipe = folder.join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status()?;
-    anyhow::ensure!(made.success(), "mkfifo failed");
+    let mkfifo_status = std::process::Command::new("mkfifo").arg(&pipe).status()?;
+    anyhow::ensure!(mkfifo_status.success(), "mkfifo failed");
     let mut child = crate::server::command(program, &pipe, &["--in-memory"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())

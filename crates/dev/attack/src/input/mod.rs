@@ -143,10 +143,10 @@ async fn prepare(server: &Server) -> anyhow::Result<()> {
             }}}],
         },
     });
-    let made = server
+    let response = server
         .ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Some(&definition))
         .await?;
-    anyhow::ensure!(made.status < 500, "a definition with large defaults: {}", made.text());
+    anyhow::ensure!(response.status < 500, "a definition with large defaults: {}", response.text());
     for _ in 0..100 {
         let list = server.ask("GET", "/apis/attack.example.com/v1/bombs", None).await?;
         if list.status == 200 {

@@ -428,6 +428,33 @@ pub(super) const GOALS: &[Goal] = &[
         ],
     ),
     goal(
+        "catalog-http",
+        "certified catalog over HTTP: processor time of `metas` for a package",
+        AtMost(0.2e-3, Time),
+        &[
+            GoalFigure("in a file", At("requests/hit/file")),
+            GoalFigure("with gzip", At("requests/hit-gzip/file")),
+        ],
+    ),
+    goal(
+        "catalog-http",
+        "the same: without a hit",
+        AtMost(0.05e-3, Time),
+        &[
+            GoalFigure("in memory", At("requests/miss/memory")),
+            GoalFigure("in a file", At("requests/miss/file")),
+        ],
+    ),
+    goal(
+        "catalog-http",
+        "the same: `all` with gzip",
+        AtMost(5e-3, Time),
+        &[
+            GoalFigure("in memory", At("requests/gzip/memory")),
+            GoalFigure("in a file", At("requests/gzip/file")),
+        ],
+    ),
+    goal(
         "resolver",
         "any one package of a published catalog resolved, catalog warm",
         AtMost(0.2e-3, Time),

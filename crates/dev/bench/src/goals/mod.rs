@@ -36,9 +36,10 @@ impl Goal {
             match source {
                 Source::At(path) => figures.extend(figures_at(record, words, path)),
                 Source::Times(over, under) => {
-                    let of = |path| record?.cell(path)?.figure();
-                    let ratio =
-                        of(over).zip(of(under)).and_then(|(over, under)| over.ratio_to(under));
+                    let figure_at = |path| record?.cell(path)?.figure();
+                    let ratio = figure_at(over)
+                        .zip(figure_at(under))
+                        .and_then(|(over, under)| over.ratio_to(under));
                     figures.push(((*words).to_owned(), ratio));
                 }
             }

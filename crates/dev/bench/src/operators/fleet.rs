@@ -259,9 +259,10 @@ impl Fleet {
             .await?;
         let elapsed = clock.elapsed().saturating_sub(start);
         self.wait_until_idle().await?;
-        let (count, made) = (all.len(), Figure::number(expected));
-        let title =
-            format!("{operators} Subscriptions → all {made} copies in {count} namespaces there");
+        let (count, expected_copies) = (all.len(), Figure::number(expected));
+        let title = format!(
+            "{operators} Subscriptions → all {expected_copies} copies in {count} namespaces there"
+        );
         add("copies", title, Figure::time(elapsed), None);
         add(
             "copies-writes",
@@ -284,7 +285,7 @@ impl Fleet {
 
         let (start, before) = (clock.elapsed(), self.count_writes().await?);
         self.create_namespaces("more", more).await?;
-        let made = clock.elapsed().saturating_sub(start);
+        let creation_time = clock.elapsed().saturating_sub(start);
         let expected = expected + operators * more;
         self.with_timeout("all copies are there", copies.until(|| copies.len() == expected))
             .await?;
@@ -292,7 +293,7 @@ impl Fleet {
         self.wait_until_idle().await?;
         stop.cancel();
         let title = format!("{} more namespaces at once: all made", Figure::number(more));
-        add("more-namespaces", title, Figure::time(made), None);
+        add("more-namespaces", title, Figure::time(creation_time), None);
         let title = format!("– all {} more copies there", Figure::number(operators * more));
         add("more-copies", title, Figure::time(elapsed), None);
         let title = "– writes until then".to_owned();

@@ -41,7 +41,7 @@ const WORLDS: [Maker; 11] = [
 /// The measurement of one case.
 #[derive(Serialize, Deserialize)]
 struct Figures {
-    made: Duration,
+    creation: Duration,
     first: Duration,
     again: Duration,
     /// Memory before the first resolution.
@@ -70,10 +70,15 @@ pub(super) fn measure() -> Result<Table> {
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{name}: {} {errors}", output.status);
         let figures: Figures = serde_json::from_slice(&output.stdout).context(*name)?;
-        let Figures { made, first, again, before, most, result } = figures;
-        let [made, first, again] = [made, first, again].map(|time| Figure::time(time).into());
+        let Figures { creation, first, again, before, most, result } = figures;
+        let [creation, first, again] =
+            [creation, first, again].map(|time| Figure::time(time).into());
         let [before, most] = [before, most].map(|bytes| Figure::size(bytes).into());
-        table.row(format!("hard-{at}"), *name, [made, first, again, result.into(), before, most]);
+        table.row(
+            format!("hard-{at}"),
+            *name,
+            [creation, first, again, result.into(), before, most],
+        );
     }
     Ok(table)
 }
@@ -83,7 +88,7 @@ pub(super) fn measure_one(number: usize) -> Result<()> {
     let (_, make) = WORLDS.get(number).context("there is no such input")?;
     let start = processor_time();
     let place = make();
-    let made = processor_time();
+    let creation_end = processor_time();
     let input = place.input();
     let (before, _) = own_memory()?;
     let begin = processor_time();
@@ -91,7 +96,7 @@ pub(super) fn measure_one(number: usize) -> Result<()> {
     let median_time = processor_time();
     black_box(resolve(&input));
     let figures = Figures {
-        made: made.saturating_sub(start),
+        creation: creation_end.saturating_sub(start),
         first: median_time.saturating_sub(begin),
         again: processor_time().saturating_sub(median_time),
         before,

@@ -30,7 +30,7 @@ pub fn table(results: &[ScenarioResult<'_>]) -> String {
     };
     for area in AREAS {
         let selected: Vec<_> =
-            results.iter().filter(|results| results.scenario.area == area).collect();
+            results.iter().filter(|result| result.scenario.area == area).collect();
         line(area, &selected);
     }
     line("all", &results.iter().collect::<Vec<_>>());
@@ -41,7 +41,7 @@ pub fn table(results: &[ScenarioResult<'_>]) -> String {
 pub fn findings(results: &[ScenarioResult<'_>], limit: usize) -> String {
     let mut text = String::new();
     for ScenarioResult { scenario, comparison } in
-        results.iter().filter(|results| !results.comparison.passes())
+        results.iter().filter(|result| !result.comparison.passes())
     {
         let _ = write!(text, "{} ({}/{}.yaml)", scenario.title(), scenario.area, scenario.file);
         let found = match comparison {

@@ -413,10 +413,11 @@ pub fn metrics(recorded: &[String], ours: &[String]) -> Comparison {
             .filter_map(|label| label.split_once("=\""))
             .map(|(label, value)| (label, value.trim_end_matches('"')))
             .collect();
-        let of = |name: &str| labels.iter().find(|label| label.0 == name).map(|label| label.1);
+        let label_value =
+            |name: &str| labels.iter().find(|label| label.0 == name).map(|label| label.1);
         let namespace =
-            of("namespace").map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let object = format!("{namespace}{}", of("name").unwrap_or_default());
+            label_value("namespace").map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let object = format!("{namespace}{}", label_value("name").unwrap_or_default());
         let others = labels.iter().filter(|label| !["namespace", "name"].contains(&label.0));
         let path: Vec<String> = others.map(|(label, value)| format!("{label}={value}")).collect();
         // A series without further labels is one field.

@@ -67,7 +67,7 @@ impl ExpectedDifferences {
             unused.map(|(_, entry)| format!("nothing needs the entry `{entry}`")).collect();
         // The limit applies to commands and to calls separately.
         for (what, calls) in [("commands", false), ("calls and inputs", true)] {
-            let all = results.iter().filter(|results| results.name.contains(':') == calls).count();
+            let all = results.iter().filter(|result| result.name.contains(':') == calls).count();
             let wanted = excused.iter().filter(|name| name.contains(':') == calls);
             let wanted = wanted.filter(|name| self.is_expected(name) == Some(true)).count();
             if harness::exceeds(wanted, all) {

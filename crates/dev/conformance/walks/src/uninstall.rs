@@ -5,7 +5,7 @@ use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
+use mainstay_cli::cluster::{ClusterHandle, ClusterReadError, ObjectPage};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
@@ -158,6 +158,18 @@ impl ClusterHandle for DirectClusterHandle {
         list.map(|list| list.items).map_err(|error| read_error(&error))
     }
 
+    async fn list_page(
+        &self,
+        kind: &Resource,
+        limit: u32,
+        continue_token: &str,
+    ) -> Result<ObjectPage, ClusterReadError> {
+        let continue_token = continue_token.to_owned();
+        let params = ObjectList { limit, continue_token, ..ObjectList::default() };
+        let page = self.0.list(kind, None, &params).await.map_err(|error| read_error(&error))?;
+        Ok(ObjectPage { objects: page.items, continue_token: page.continue_token })
+    }
+
     async fn get(
         &self,
         kind: &Resource,
@@ -282,7 +294,7 @@ pub(super) fn next_to_uninstall<'a>(
     subscriptions: &'a [Object],
     csvs: &[Object],
 ) -> Option<&'a Object> {
-    let of = |object: &Object, kind: &str| -> Vec<Value> {
+    let property_values = |object: &Object, kind: &str| -> Vec<Value> {
         let text = object.annotation(mainstay_api::names::PROPERTIES).unwrap_or_default();
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let all = value["properties"].as_array().cloned().unwrap_or_default();
@@ -294,13 +306,15 @@ pub(super) fn next_to_uninstall<'a>(
     let needed = |subscription: &&Object| {
         let installed = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
         let installed_csv = csvs.iter().find(|csv| csv.name() == installed);
-        let apis = installed_csv.map(|csv| of(csv, "olm.gvk")).unwrap_or_default();
+        let apis = installed_csv.map(|csv| property_values(csv, "olm.gvk")).unwrap_or_default();
         let package = subscription.str(&["spec", "name"]).unwrap_or_default();
         csvs.iter().filter(|csv| csv.name() != installed).any(|other| {
-            of(other, "olm.package.required")
+            property_values(other, "olm.package.required")
                 .iter()
                 .any(|property| property["packageName"] == *package)
-                || of(other, "olm.gvk.required").iter().any(|property| apis.contains(property))
+                || property_values(other, "olm.gvk.required")
+                    .iter()
+                    .any(|property| apis.contains(property))
         })
     };
     subscriptions

@@ -137,7 +137,8 @@ async fn prepared_object_is_applied_in_many_namespaces() {
     let object = EncodedBody::object(&object).unwrap();
     let patch = EncodedBody::patch(&Patch::Merge(json!({"data": {"x": "2"}}))).unwrap();
     for place in places {
-        let made = api.create_prepared(&builtin::CONFIG_MAP, Some(place), &object).await.unwrap();
+        let created =
+            api.create_prepared(&builtin::CONFIG_MAP, Some(place), &object).await.unwrap();
         let again = api.create_prepared(&builtin::CONFIG_MAP, Some(place), &object).await;
         assert!(again.unwrap_err().is_already_exists());
         let changed =
@@ -146,7 +147,7 @@ async fn prepared_object_is_applied_in_many_namespaces() {
         let found = api.get(&builtin::CONFIG_MAP, Some(place), "m").await.unwrap();
         assert_eq!(
             (found.uid(), found.resource_version()),
-            (&*made.uid, &*changed.resource_version)
+            (&*created.uid, &*changed.resource_version)
         );
         assert_eq!(found.str(&["data", "x"]), Some("2"));
     }
@@ -262,11 +263,11 @@ async fn apply_with_uid_does_not_recreate_a_deleted_object() {
     let api = cluster.cluster();
     let mut map = Object::new(&builtin::CONFIG_MAP.gvk(), "a");
     map.set(&["metadata", "namespace"], "default".into());
-    let made = api.create(&builtin::CONFIG_MAP, &map).await.unwrap();
-    map.set(&["metadata", "uid"], made.uid().into());
+    let created = api.create(&builtin::CONFIG_MAP, &map).await.unwrap();
+    map.set(&["metadata", "uid"], created.uid().into());
     map.set(&["data"], json!({"a": "1"}));
     let applied = api.apply(&builtin::CONFIG_MAP, &map, "tests").await.unwrap();
-    assert_eq!(applied.uid(), made.uid());
+    assert_eq!(applied.uid(), created.uid());
     let options = DeleteOptions::default();
     api.delete(&builtin::CONFIG_MAP, Some("default"), "a", &options).await.unwrap();
     let gone = api.apply(&builtin::CONFIG_MAP, &map, "tests").await.unwrap_err();

@@ -48,12 +48,12 @@ async fn foreground_deletion_deletes_the_owner_last() {
 #[tokio::test]
 async fn owners_in_a_cycle_are_deleted_together() {
     let cluster = TestCluster::start().await;
-    let mut made = Vec::new();
+    let mut config_maps = Vec::new();
     for name in ["a", "b", "c"] {
-        made.push(cluster.apply_yaml(&config_map(name)).await.remove(0));
+        config_maps.push(cluster.apply_yaml(&config_map(name)).await.remove(0));
     }
-    for (at, object) in made.iter().enumerate() {
-        let owner = &made[(at + 2) % 3];
+    for (at, object) in config_maps.iter().enumerate() {
+        let owner = &config_maps[(at + 2) % 3];
         let patch = Patch::Merge(json!({"metadata": {"ownerReferences": [{
             "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name(), "uid": owner.uid(),
             "controller": true, "blockOwnerDeletion": true,

@@ -101,14 +101,18 @@ impl Facts {
             match owner {
                 "+kind" => corrections.kinds.extend(words.map(str::to_owned)),
                 "+name" => {
-                    let of = words.next().unwrap_or_default();
+                    let message = words.next().unwrap_or_default();
                     for (from, to) in words.filter_map(|word| word.split_once('=')) {
-                        corrections.names.push((of.to_owned(), from.to_owned(), to.to_owned()));
+                        corrections.names.push((
+                            message.to_owned(),
+                            from.to_owned(),
+                            to.to_owned(),
+                        ));
                     }
                 }
                 "+order" => {
-                    let of = words.next().unwrap_or_default().to_owned();
-                    corrections.orders.entry(of).or_default().extend(words.map(str::to_owned));
+                    let message = words.next().unwrap_or_default().to_owned();
+                    corrections.orders.entry(message).or_default().extend(words.map(str::to_owned));
                 }
                 "-kind" => corrections.no_kinds.extend(words.map(str::to_owned)),
                 _ => {

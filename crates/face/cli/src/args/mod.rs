@@ -5,6 +5,7 @@ mod values;
 use crate::bundle::BundleArguments;
 use crate::catalog::{CatalogArguments, Format};
 use crate::cluster::ClusterArguments;
+use crate::crd::CrdArguments;
 use crate::examples;
 use crate::image::ImageArguments;
 use crate::resolve::{ResolveArguments, format_output};
@@ -142,6 +143,9 @@ pub enum Command {
     /// Copy, inspect and unpack images in registries, in files and in the local image store.
     #[command(after_help = examples::IMAGE)]
     Image(Box<ImageArguments>),
+    /// Compare CustomResourceDefinitions: which changes break stored objects or clients, and why.
+    #[command(after_help = examples::CRD)]
+    Crd(CrdArguments),
     /// Show the next installations and upgrades of operators, or why they fail.
     #[command(after_help = examples::RESOLVE)]
     Resolve(Box<ResolveArguments>),
@@ -169,8 +173,8 @@ pub enum Command {
 /// The selected subsystems.
 #[derive(Args, Debug)]
 pub struct ControllersArguments {
-    /// The subsystems to run: names, `*` for all, `-NAME` to exclude one. The only one is `classic`,
-    /// Operator Lifecycle Manager.
+    /// The subsystems to run: names, `*` for all, `-NAME` to exclude one. They are `classic`, Operator
+    /// Lifecycle Manager, and `extensions`, its v1.
     #[arg(
         long = "controllers",
         id = "controllers",
@@ -180,6 +184,18 @@ pub struct ControllersArguments {
         allow_hyphen_values = true
     )]
     pub list: Vec<String>,
+    /// Channel of the CustomResourceDefinitions of `extensions`.
+    #[arg(long, value_enum, value_name = "CHANNEL", default_value_t = CrdChannelArgument::Standard)]
+    pub crd_channel: CrdChannelArgument,
+}
+
+/// A channel of CustomResourceDefinitions of OLM v1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CrdChannelArgument {
+    /// The stable fields.
+    Standard,
+    /// All fields, and ClusterObjectSets.
+    Experimental,
 }
 
 /// Arguments of `manifests`.
@@ -396,6 +412,10 @@ pub struct RunArguments {
     /// addresses, port 5443].
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub packages_listen: Option<SocketAddr>,
+    /// Listen address of ClusterCatalogs over HTTPS; port 0 selects a free port [default: with
+    /// `--packages-address` or in a pod all addresses, port 8443; elsewhere a free port of 127.0.0.1].
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
+    pub catalogs_listen: Option<SocketAddr>,
     /// Timeout for unpacking a bundle, unless its OperatorGroup sets one; 0 means no timeout.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub bundle_unpack_timeout: Duration,
@@ -470,6 +490,14 @@ impl Profile {
         match self {
             Self::Standard => "operators",
             Self::Openshift => "openshift-operators",
+        }
+    }
+
+    /// The namespace of the catalog server of OLM v1, with its pull secret.
+    pub const fn catalogd_namespace(self) -> &'static str {
+        match self {
+            Self::Standard => "olmv1-system",
+            Self::Openshift => "openshift-catalogd",
         }
     }
 

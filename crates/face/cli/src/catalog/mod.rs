@@ -1,8 +1,9 @@
 //! `mainstay catalog`: commands about file-based catalogs.
 //!
-//! `opm` stops at the first error; these commands report all errors with place and remedy. They also
-//! report content that other tools drop silently. Folders and rules are those of `opm`: content that is
-//! refused here is refused there too, except findings about dropped or suspicious content.
+//! `opm` stops at the first error; these commands report all errors with place and remedy. They
+//! also report content that other tools drop silently. Folders and rules are those of `opm`:
+//! content that these commands refuse is refused by `opm` too, except findings about dropped or
+//! suspicious content.
 //!
 //! ```text
 //! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
@@ -124,7 +125,7 @@ pub(crate) async fn finish(
     let _ = inner.stdout.flush();
     let write_error = stdout.error().map(|error| {
         CommandFailure::from(
-            Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
+            Cause::new("the output cannot be written").because(Cause::new(error.to_string())),
         )
     });
     let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));

@@ -75,8 +75,8 @@ pub(super) fn run(
 impl Inspection {
     /// The content of valid folders, such as `1 package, 2 channels`.
     fn summary(&self) -> String {
-        let all = |of: fn(&Contents) -> usize| {
-            self.contents.iter().map(|(_, contents)| of(contents)).sum::<usize>()
+        let all = |count_of: fn(&Contents) -> usize| {
+            self.contents.iter().map(|(_, contents)| count_of(contents)).sum::<usize>()
         };
         let parts: Vec<String> = [
             (all(|contents| contents.packages), "package"),
@@ -197,12 +197,12 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
     let limits = Limits::default();
     let mut unknown = bundle.unknown_fields();
     unknown.extend(BundleReader::new(&tree, &limits).unknown_fields());
-    problems.extend(unknown.iter().map(|unknown| {
-        let rule = match unknown.level {
+    problems.extend(unknown.iter().map(|field| {
+        let rule = match field.level {
             FindingLevel::Error => CatalogRule::UnknownField,
             FindingLevel::Warning => CatalogRule::UnknownManifestField,
         };
-        bundle_problem(rule, &unknown.problem)
+        bundle_problem(rule, &field.problem)
     }));
     if let Err(error) = bundle.declare(BundleImage::None, &folder.argument) {
         problems.push(refused(&error));

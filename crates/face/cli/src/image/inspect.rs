@@ -60,27 +60,30 @@ enum Origin<'o> {
 }
 
 impl Origin<'_> {
-    async fn document(&self, of: &Descriptor) -> Result<(ImageDocument, Vec<u8>), RegistryError> {
+    async fn document(
+        &self,
+        descriptor: &Descriptor,
+    ) -> Result<(ImageDocument, Vec<u8>), RegistryError> {
         match self {
             Self::Registry(transfer, source) => {
-                let reference = source.reference.with_digest(of.digest.clone());
+                let reference = source.reference.with_digest(descriptor.digest.clone());
                 let found = transfer.client.document(&reference, source.security).await;
                 found.map(|(_, document, bytes)| (document, bytes))
             }
             Self::Store(store) => {
-                let document = store.document_of(of)?;
-                Ok((document, store.bytes(&of.digest, LONGEST_MANIFEST)?))
+                let document = store.document_of(descriptor)?;
+                Ok((document, store.bytes(&descriptor.digest, LONGEST_MANIFEST)?))
             }
         }
     }
 
-    async fn config(&self, of: &Descriptor) -> Result<Vec<u8>, RegistryError> {
+    async fn config(&self, descriptor: &Descriptor) -> Result<Vec<u8>, RegistryError> {
         match self {
             Self::Registry(transfer, source) => {
                 let (client, reference) = (&transfer.client, &source.reference);
-                client.bytes(reference, source.security, of, LONGEST_CONFIG).await
+                client.bytes(reference, source.security, descriptor, LONGEST_CONFIG).await
             }
-            Self::Store(store) => Ok(store.bytes(&of.digest, LONGEST_CONFIG)?),
+            Self::Store(store) => Ok(store.bytes(&descriptor.digest, LONGEST_CONFIG)?),
         }
     }
 }

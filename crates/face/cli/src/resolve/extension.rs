@@ -1,7 +1,7 @@
 //! ClusterExtensions (OLM v1) in the output of `mainstay resolve`, as text and JSON.
 
-use super::answer::difference;
 use super::argument::ChangeArgument;
+use super::preview::difference;
 use super::text::{chain, differences, line, tree};
 use super::{ResolveArguments, failure, value};
 use crate::catalog::{count, escape_controls};
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 /// The result for all ClusterExtensions, and the `--what-if` arguments that apply to them.
 #[derive(Default)]
 pub(super) struct Extensions {
-    answer: ExtensionsWhatIf,
+    what_if: ExtensionsWhatIf,
     changes: Vec<String>,
 }
 
@@ -34,16 +34,16 @@ impl Extensions {
         changes: &[WhatIfChange],
         change_arguments: &[ChangeArgument],
     ) -> Result<Self, CommandFailure> {
-        let answer = ExtensionsWhatIf::of(folders, state, overrides, changes)
+        let what_if = ExtensionsWhatIf::of(folders, state, overrides, changes)
             .map_err(|error| failure::extensions(&error, change_arguments))?;
-        let used_changes = answer.changes.iter().filter_map(|at| change_arguments.get(*at));
+        let used_changes = what_if.changes.iter().filter_map(|at| change_arguments.get(*at));
         let changes = used_changes.map(|change| change.text.clone()).collect();
-        Ok(Self { answer, changes })
+        Ok(Self { what_if, changes })
     }
 
     /// Whether the state has no ClusterExtensions.
     pub(super) const fn is_empty(&self) -> bool {
-        self.answer.is_empty()
+        self.what_if.is_empty()
     }
 
     /// Notes about arguments that do not affect ClusterExtensions.
@@ -65,8 +65,8 @@ impl Extensions {
 
     /// Adds the result to a JSON value.
     pub(super) fn add_to(&self, value: &mut Value) {
-        value["extensions"] = self.answer.before.iter().map(path_value).collect();
-        if let (Some(after), Some(comparison)) = (&self.answer.after, self.answer.comparison()) {
+        value["extensions"] = self.what_if.before.iter().map(path_value).collect();
+        if let (Some(after), Some(comparison)) = (&self.what_if.after, self.what_if.comparison()) {
             value["extensionsWhatIf"] = json!({
                 "extensions": after.iter().map(path_value).collect::<Vec<_>>(),
                 "difference": value::difference(&comparison),
@@ -77,22 +77,22 @@ impl Extensions {
     /// The result as text.
     pub(super) fn text(&self, colour: bool) -> String {
         let mut out = String::new();
-        for (name, folder, reason) in &self.answer.unusable {
+        for (name, folder, reason) in &self.what_if.unusable {
             let _ = writeln!(out, "catalog {} cannot be used", escape_controls(name));
             tree(&mut out, &failure::unusable_folder(folder, reason), "  ");
         }
-        let paths = self.answer.final_paths();
+        let paths = self.what_if.final_paths();
         let count_paths = |matches: &dyn Fn(&ExtensionPath) -> bool| {
             paths.iter().filter(|path| matches(path)).count()
         };
         let mut parts = Vec::new();
-        for (number, label) in [
+        for (paths_count, label) in [
             (count_paths(&|path| !path.hops.is_empty() && path.installed.is_none()), "to install"),
             (count_paths(&|path| !path.hops.is_empty() && path.installed.is_some()), "to upgrade"),
             (count_paths(&|path| path.hops.is_empty() && !path.fails()), "to keep"),
         ] {
-            if number > 0 {
-                parts.push(format!("{number} {label}"));
+            if paths_count > 0 {
+                parts.push(format!("{paths_count} {label}"));
             }
         }
         let failures = count_paths(&ExtensionPath::fails);
@@ -103,7 +103,7 @@ impl Extensions {
         for path in paths {
             path_text(&mut out, path, colour);
         }
-        if let Some(comparison) = self.answer.comparison() {
+        if let Some(comparison) = self.what_if.comparison() {
             let (rows, same) = differences(&comparison);
             let _ = writeln!(out, "  changes with {}", escape_controls(&self.changes.join(", ")));
             difference(&mut out, rows, same);
@@ -113,8 +113,8 @@ impl Extensions {
 
     /// The exit code, combined with that of the namespaces.
     pub(super) fn exit(&self, arguments: &ResolveArguments, exit: ExitStatus) -> ExitStatus {
-        let paths = self.answer.final_paths();
-        if !self.answer.unusable.is_empty() || paths.iter().any(ExtensionPath::fails) {
+        let paths = self.what_if.final_paths();
+        if !self.what_if.unusable.is_empty() || paths.iter().any(ExtensionPath::fails) {
             return ExitStatus::Unresolved;
         }
         let changes = arguments.exit_code && paths.iter().any(|path| !path.hops.is_empty());

@@ -140,8 +140,8 @@ pub(super) fn suggest(cause: Cause, suggestion: Option<&Suggestion>) -> Cause {
     suggestion.into_iter().map(Suggestion::to_string).fold(cause, Cause::remedy)
 }
 
-/// A question without an answer.
-pub(super) fn question(error: &WhatIfError, changes: &[ChangeArgument]) -> Cause {
+/// Why a what-if resolution is not possible.
+pub(super) fn what_if(error: &WhatIfError, changes: &[ChangeArgument]) -> Cause {
     match error {
         WhatIfError::Request(error) => change(error),
         WhatIfError::Suppose { change: at, source } => {

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! The resolution is in `mainstay-whatif`. This module has the arguments, the reading of a cluster, and
-//! the rendering of answers and failures.
+//! the rendering of previews and failures.
 
-mod answer;
 mod argument;
 mod contradictions;
 mod extension;
 mod failure;
 mod input;
 mod observe;
+mod preview;
 mod remedies;
 mod stopwatch;
 mod text;
@@ -133,7 +133,7 @@ impl CommandIo<'_> {
     }
 }
 
-/// Formats an answer for users or programs.
+/// Formats a result for users or programs.
 pub(crate) fn format_output(
     format: Format,
     value: &Value,
@@ -193,13 +193,13 @@ pub async fn run<C: ClusterHandle>(
     };
     let outcome = match &arguments.universe {
         Some(file) => universe::run(arguments, file, &mut inner),
-        None => answer::run(arguments, &mut inner, connect).await,
+        None => preview::run(arguments, &mut inner, connect).await,
     };
     // The sink keeps a flush error.
     let _ = inner.stdout.flush();
     let write_error = stdout.error().map(|error| {
         CommandFailure::from(
-            Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
+            Cause::new("the output cannot be written").because(Cause::new(error.to_string())),
         )
     });
     let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));

@@ -1,4 +1,4 @@
-//! The answer as text.
+//! The preview as text.
 
 use super::remedies::Remedies;
 use crate::catalog::{count, escape_controls};

@@ -3,7 +3,7 @@
 
 use super::argument::unusable;
 use super::remedies::Remedies;
-use super::{CommandIo, ResolveArguments, answer, contradictions, failure, input, stopwatch};
+use super::{CommandIo, ResolveArguments, contradictions, failure, input, preview, stopwatch};
 use crate::catalog::Format;
 use crate::config::published_catalogs;
 use crate::exit::{CommandFailure, ExitStatus};
@@ -53,12 +53,12 @@ pub(super) fn run(
         &mut changed_input,
         arguments.changes.iter().map(|argument| &argument.change).enumerate(),
     )
-    .map_err(|error| CommandFailure::usage(failure::question(&error, &arguments.changes)))?;
+    .map_err(|error| CommandFailure::usage(failure::what_if(&error, &arguments.changes)))?;
     let manual = fixture.manual();
     let save = |io: &CommandIo<'_>| match &arguments.save {
         Some(file) => {
             let data = |key: &CatalogKey| content(&fixture, &real_catalogs, key);
-            answer::write_universe(
+            preview::write_universe(
                 io,
                 file,
                 &Fixture::of(&changed_input, data).with_manual(&manual),
@@ -70,7 +70,7 @@ pub(super) fn run(
         let (outcome, ms) = stopwatch::resolve_timed(&changed_input);
         let exit = if fails(&outcome) { ExitStatus::Unresolved } else { ExitStatus::Done };
         let value = json!({"outcome": fixture::report(&outcome), "ms": ms});
-        // One line, so that the answers of several runs form a stream.
+        // One line, so that the results of several runs form a stream.
         let text = match arguments.output {
             Format::Yaml => mainstay_yaml::to_string(&value),
             _ => format!("{value}\n"),
@@ -80,7 +80,7 @@ pub(super) fn run(
         return Ok(exit);
     }
     let after = (!arguments.changes.is_empty()).then(|| NamespaceWalk::of(&changed_input));
-    let answer = NamespaceWhatIf {
+    let namespace_preview = NamespaceWhatIf {
         before: NamespaceWalk::of(&unchanged_input),
         after,
         manual: manual.clone(),
@@ -88,10 +88,15 @@ pub(super) fn run(
         disagreements: Vec::new(),
         recorded: None,
     };
-    let text = answer::answer_text(&answer, &arguments.changes, io.colour, &Remedies::default());
+    let text = preview::namespace_text(
+        &namespace_preview,
+        &arguments.changes,
+        io.colour,
+        &Remedies::default(),
+    );
     io.print(&text);
     save(io)?;
-    Ok(answer::exit(arguments, std::iter::once(answer.final_walk())))
+    Ok(preview::exit(arguments, std::iter::once(namespace_preview.final_walk())))
 }
 
 /// Loads a published catalog that the universe names.

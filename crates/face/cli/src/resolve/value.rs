@@ -1,4 +1,4 @@
-//! The answer as JSON. `docs/resolving.md` documents the format, which only grows.
+//! The preview as JSON. `docs/resolving.md` documents the format, which only grows.
 
 use super::text::differences;
 use mainstay_resolver::fixture::{cause_json, failure_json, report};

@@ -78,6 +78,11 @@ impl Finding {
     }
 }
 
+/// Findings as a SARIF log. Paths are given as seen from `root`.
+pub(crate) fn sarif_log(findings: &[Finding], root: &std::path::Path) -> Value {
+    sarif::log(findings, root)
+}
+
 /// The numbers of errors and warnings.
 pub(crate) fn totals(findings: &[Finding]) -> [usize; 2] {
     [Severity::Error, Severity::Warning]

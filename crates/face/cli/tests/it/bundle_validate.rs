@@ -256,7 +256,10 @@ fn operatorhub_validator_runs_on_request() {
     let place = bundle(CSV);
     let answer = place.bundle("validate --also operatorhub/v2 b");
     assert_eq!(answer.code, 1);
-    assert!(answer.out.contains("csv.Spec.Provider.Name not specified [operatorhub/v2]"));
+    assert!(
+        answer.out.contains("csv.Spec.Provider.Name not specified [operatorhub/v2]"),
+        "{answer:?}"
+    );
     assert_eq!(place.bundle("validate --also nobody b").code, 2);
     assert_eq!(place.bundle("validate nowhere").code, 2);
 }

@@ -119,22 +119,22 @@ fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
     extensions: 3 failures
       fails new-tea (package tea)
         error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
-        a catalog that may have package `tea` cannot be asked
-          because catalog `shop` cannot be asked
+        a catalog that may have package `tea` cannot be read
+          because catalog `shop` cannot be read
             because its content is not available here
           → supply its content with --catalog shop=DIR
       fails old-tea (package tea)
         installed  tea.v2
         error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
-        a catalog that may have package `tea` cannot be asked
-          because catalog `shop` cannot be asked
+        a catalog that may have package `tea` cannot be read
+          because catalog `shop` cannot be read
             because its content is not available here
           → supply its content with --catalog shop=DIR
       fails still-tea (package tea)
         installed  tea.v4
         error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
-        a catalog that may have package `tea` cannot be asked
-          because catalog `shop` cannot be asked
+        a catalog that may have package `tea` cannot be read
+          because catalog `shop` cannot be read
             because its content is not available here
           → supply its content with --catalog shop=DIR
     "#);

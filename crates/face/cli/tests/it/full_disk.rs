@@ -54,7 +54,7 @@ fn output_on_a_full_disk_is_a_failure() {
             let (code, said) =
                 catalog_into(&place, command, LimitedWriter(room, io::ErrorKind::StorageFull));
             assert_eq!(code, 1, "{command}: {said}");
-            assert!(said.contains("the answer cannot be written"), "{command}: {said}");
+            assert!(said.contains("the output cannot be written"), "{command}: {said}");
         }
         let (code, said) =
             catalog_into(&place, command, LimitedWriter(5, io::ErrorKind::BrokenPipe));

@@ -2,7 +2,7 @@
 
 use mainstay_api::names;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
+use mainstay_cli::cluster::{ClusterHandle, ClusterReadError, ObjectPage};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;
@@ -84,6 +84,19 @@ impl ClusterHandle for RecordedCluster {
         Ok(self.objects.borrow().iter().filter(selects).cloned().collect())
     }
 
+    async fn list_page(
+        &self,
+        kind: &Resource,
+        limit: u32,
+        continue_token: &str,
+    ) -> Result<ObjectPage, ClusterReadError> {
+        let all = self.list(kind, None, None).await?;
+        let first = continue_token.parse().unwrap_or(0);
+        let end = all.len().min(first + limit as usize);
+        let continue_token = if end < all.len() { end.to_string() } else { String::new() };
+        Ok(ObjectPage { objects: all[first..end].to_vec(), continue_token })
+    }
+
     async fn get(
         &self,
         kind: &Resource,
@@ -148,6 +161,15 @@ impl ClusterHandle for SilentCluster {
         _: Option<&str>,
         _: Option<&str>,
     ) -> Result<Vec<Object>, ClusterReadError> {
+        Err(ClusterReadError::Failed(silence()))
+    }
+
+    async fn list_page(
+        &self,
+        _: &Resource,
+        _: u32,
+        _: &str,
+    ) -> Result<ObjectPage, ClusterReadError> {
         Err(ClusterReadError::Failed(silence()))
     }
 

@@ -83,10 +83,10 @@ fn failure_beside_a_long_upgrade_path_is_searched_once() {
         for cup in 0..8 {
             let name = format!("{package}.v{cup}");
             let kind = json!({"group": "cups", "version": "v1", "kind": format!("Cup{cup}")});
-            let mut made = bundle(&name, &package, &format!("1.{cup}.0"));
+            let mut cup_bundle = bundle(&name, &package, &format!("1.{cup}.0"));
             let gives = json!({"type": "olm.gvk", "value": kind});
-            made["properties"].as_array_mut().unwrap().push(gives);
-            bundles.push(made);
+            cup_bundle["properties"].as_array_mut().unwrap().push(gives);
+            bundles.push(cup_bundle);
         }
         installed.push((package, String::new()));
     }
@@ -111,11 +111,11 @@ fn failure_beside_a_long_upgrade_path_is_searched_once() {
 
 #[test]
 fn path_ends_as_in_the_classic_update_graph() {
-    let need = |mut made: Value| {
+    let need = |mut needing: Value| {
         let needs = json!({"type": "olm.package.required",
             "value": {"packageName": "milk", "versionRange": ">=1.0.0"}});
-        made["properties"].as_array_mut().unwrap().push(needs);
-        made
+        needing["properties"].as_array_mut().unwrap().push(needs);
+        needing
     };
     let three = |needing: bool| {
         let head = bundle("tea.v3", "tea", "3.0.0");
@@ -181,10 +181,13 @@ fn number_of_explained_path_ends_is_limited() {
     let held: Vec<(String, String)> =
         names.iter().map(|name| (name.clone(), format!("{name}.v0"))).collect();
     for name in &names {
-        let (entries, mut made) = chain(name, 2);
-        made[1]["properties"].as_array_mut().unwrap().push(json!({"type": "olm.package.required",
+        let (entries, mut chain_bundles) = chain(name, 2);
+        chain_bundles[1]["properties"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"type": "olm.package.required",
             "value": {"packageName": "none", "versionRange": ">=1.0.0"}}));
-        bundles.extend(made);
+        bundles.extend(chain_bundles);
         packages.push((&**name, entries));
     }
     let installed: Vec<(&str, &str)> = held.iter().map(|(a, b)| (&**a, &**b)).collect();

@@ -46,7 +46,7 @@ pub(super) fn image(
             what: "image",
         });
     }
-    // A folder gives the same image here as with `bundle build` and `catalog build`.
+    // A folder gives the same image as with `bundle build` and `catalog build`.
     let (shown, options) = (path.display().to_string(), BuildOptions::default());
     let (built, what) = if mainstay_bundle::is_bundle(&BundleFolder::new(path)) {
         (content::bundle(store, path, &shown, &options), "bundle")

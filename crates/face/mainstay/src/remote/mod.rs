@@ -7,7 +7,7 @@ use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use mainstay_api::resources::SUBSCRIPTION;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
+use mainstay_cli::cluster::{ClusterArguments, ClusterHandle, ClusterReadError, ObjectPage};
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
 use mainstay_cli::exit::CommandFailure;
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
@@ -244,6 +244,19 @@ impl ClusterHandle for RemoteCluster {
         let params = labels.map_or_else(ObjectList::default, ObjectList::labels);
         let objects = self.list_pages(kind, namespace, &params).await;
         objects.map_err(|why| self.read_error(kind, namespace, &why))
+    }
+
+    async fn list_page(
+        &self,
+        kind: &Resource,
+        limit: u32,
+        continue_token: &str,
+    ) -> Result<ObjectPage, ClusterReadError> {
+        let continue_token = continue_token.to_owned();
+        let params = ObjectList { limit, continue_token, ..ObjectList::default() };
+        let page = self.in_time(self.cluster.list(kind, None, &params)).await;
+        let page = page.map_err(|why| self.read_error(kind, None, &why))?;
+        Ok(ObjectPage { objects: page.items, continue_token: page.continue_token })
     }
 
     async fn get(

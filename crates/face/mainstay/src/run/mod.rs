@@ -5,6 +5,7 @@
 //! runs the controllers until a stop signal, or until it loses the Lease.
 
 mod access;
+mod catalogs;
 mod certificate_files;
 mod packages;
 mod probes;
@@ -68,7 +69,8 @@ pub(crate) async fn run(
     let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
     let packages_server = packages::PackagesListener::open(&run.packages, manager, clock).await?;
-    let selected = Selected::parse(&run.controllers).map_err(CommandFailure::usage)?;
+    let selected =
+        Selected::parse(&run.controllers, run.crd_channel).map_err(CommandFailure::usage)?;
     let _lock = lock_data_folder(&run.data).map_err(CommandFailure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(CommandFailure::usage)?;
     let surroundings = network::surroundings(&run.network).map_err(CommandFailure::usage)?;
@@ -132,6 +134,7 @@ pub(crate) async fn run(
                     defaults = retry_while_unreachable(&cluster, RETRY_INTERVAL, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
                 };
+                let sources = images.clone();
                 let options = classic_options(run, defaults, images, surroundings, clock);
                 let simulated = has_simulated_nodes(&cluster).await;
                 let catalog_pods = CatalogPods { simulated, ..catalog_pods_with_images(run) };
@@ -141,6 +144,15 @@ pub(crate) async fn run(
                     let classic = Classic::start_with(&cluster, options, catalog_pods);
                     catalog_contents = Some(classic.catalogs());
                     subsystems.add(classic);
+                }
+                let mut catalog_server = None;
+                if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+                    let server =
+                        catalogs::Server::open(run, &cluster, clock, &term.token()).await?;
+                    subsystems.add(server.start_controllers(run, &cluster, sources, clock));
+                    report
+                        .say(format!("catalogs    https://{}/catalogs", server.external_address()));
+                    catalog_server = Some(server);
                 }
                 let ready = async {
                     retry_while_unreachable(&cluster, RETRY_INTERVAL, || {
@@ -175,6 +187,9 @@ pub(crate) async fn run(
                     tokio::join!(serve, end_of_term);
                 }
                 subsystems.shutdown().await;
+                if let Some(server) = catalog_server {
+                    server.close(&cluster).await;
+                }
                 ready.map(drop)
             }
         };

@@ -220,16 +220,16 @@ async fn outcomes(
             let mut open = heads.len();
             for ((catalog, package), head) in heads {
                 let namespace = format!("{catalog}-{package}");
-                let of = |list: &[Object], name: &str| {
+                let find = |list: &[Object], name: &str| {
                     list.iter()
                         .find(|object| object.namespace() == namespace && object.name() == name)
                         .cloned()
                 };
-                let Some(subscription) = of(&subscriptions.items, package) else { continue };
+                let Some(subscription) = find(&subscriptions.items, package) else { continue };
                 // The bundle that no other replaces is the head, whatever its version.
                 let latest = subscription.str(&["status", "state"]) == Some("AtLatestKnown");
                 let installed = subscription.str(&["status", "installedCSV"]);
-                let csv = of(&csvs.items, installed.filter(|_| latest).unwrap_or(head));
+                let csv = find(&csvs.items, installed.filter(|_| latest).unwrap_or(head));
                 if let Some(end) = subscription_outcome(&subscription, csv.as_ref()) {
                     ends.insert(namespace, end);
                     open -= 1;

@@ -57,14 +57,14 @@ async fn objects(client: &Client) {
             .any(|ns| ns.name_any() == "default")
     );
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    let made = maps.create(&PostParams::default(), &config_map("typed")).await.expect("created");
-    assert!(made.uid().is_some() && made.resource_version().is_some());
+    let created = maps.create(&PostParams::default(), &config_map("typed")).await.expect("created");
+    assert!(created.uid().is_some() && created.resource_version().is_some());
     let twice = maps.create(&PostParams::default(), &config_map("typed")).await;
     assert!(matches!(twice, Err(kube::Error::Api(status)) if status.is_already_exists()));
     let patch = Patch::Merge(json!({"data": {"b": "2"}}));
     let patched = maps.patch("typed", &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!(patched.data.expect("data").len(), 2);
-    let stale = maps.replace("typed", &PostParams::default(), &made).await;
+    let stale = maps.replace("typed", &PostParams::default(), &created).await;
     assert!(matches!(stale, Err(kube::Error::Api(status)) if status.is_conflict()));
     let metadata = maps.get_metadata("typed").await.expect("metadata only");
     assert_eq!(metadata.name_any(), "typed");

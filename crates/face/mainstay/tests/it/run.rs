@@ -290,10 +290,11 @@ async fn decisions_are_log_lines_and_flags_without_effect_are_reported() {
 async fn metrics_over_tls_are_for_permitted_users() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let self_signed =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
-    std::fs::write(&certificate, made.cert.pem()).expect("a file");
-    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+    std::fs::write(&certificate, self_signed.cert.pem()).expect("a file");
+    std::fs::write(&key, self_signed.signing_key.serialize_pem()).expect("a file");
     let mut command = command(&up.kubeconfig, &folder.path().join("data"));
     command.arg("--tls-cert").arg(&certificate).arg("--tls-key").arg(&key);
     let mut run = Run::spawn(command);

@@ -46,9 +46,9 @@ pub(crate) async fn token_of(cluster: &Cluster, namespace: &str, name: &str) -> 
     let asked =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let asked = Object::from_value(asked).expect("an object");
-    let made =
+    let token_request =
         cluster.create_subresource(&SERVICE_ACCOUNT, Some(namespace), name, "token", &asked).await;
-    made.expect("a token").str(&["status", "token"]).expect("a token").to_owned()
+    token_request.expect("a token").str(&["status", "token"]).expect("a token").to_owned()
 }
 
 async fn create(cluster: &Cluster, resource: &Resource, value: serde_json::Value) {
@@ -164,11 +164,11 @@ async fn leader_without_packages_removes_only_the_registration_of_a_killed_proce
 
     let mut other = mainstay_packages::registration("olm");
     other.set(&["spec", "caBundle"], "YQ==".into());
-    let made = cluster.create(&API_SERVICE, &other).await.expect("it is made");
+    let registration = cluster.create(&API_SERVICE, &other).await.expect("it is made");
     let mut run = Run::start(&up.kubeconfig, &data, &[]);
     run.until("ready");
     let there = cluster.get(&API_SERVICE, None, REGISTRATION).await.expect("it stays");
-    assert_eq!(there.uid(), made.uid());
+    assert_eq!(there.uid(), registration.uid());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -115,10 +115,10 @@ fn temporary_files_are_in_private_folders_with_random_names() {
     let kubeconfig = PathBuf::from(kubeconfig.expect("the kubeconfig is told"));
     assert!(kubeconfig.starts_with(folder_like_tmp.path()) && kubeconfig.exists());
     assert_eq!(names(&runtime), Vec::<String>::new());
-    let made: Vec<String> =
+    let created_folders: Vec<String> =
         names(folder_like_tmp.path()).into_iter().filter(|name| name != "runtime").collect();
-    assert_eq!(made.len(), 2, "{made:?}");
-    for name in &made {
+    assert_eq!(created_folders.len(), 2, "{created_folders:?}");
+    for name in &created_folders {
         let about = folder_like_tmp.path().join(name).symlink_metadata().expect("there");
         assert!(about.is_dir() && about.mode() & 0o777 == 0o700, "{name}");
         let random = name.rsplit('-').next().expect("a name");

@@ -2,7 +2,7 @@
 //!
 //! Arguments, flags, formats, exit codes and texts are those of operator-sdk 1.42 (`upstream-sdk`
 //! §1.9), which validates bundles with version 0.34 of the validation library. Its other commands are
-//! unknown here. The rules of the command line are those of `opm`, so its engine is shared.
+//! not implemented. The rules of the command line are those of `opm`, so its engine is shared.
 
 mod external;
 mod metadata;

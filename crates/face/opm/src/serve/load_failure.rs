@@ -86,18 +86,18 @@ pub(super) fn explain_load_error(settings: &Settings, error: LoadError) -> LoadF
             Err(error) => {
                 // Upstream first checks that each document is a blob, and its fields with its package.
                 let message = error.upstream();
-                let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
+                let blob = error.problems.iter().find_map(|problem| problem.blob.as_ref());
                 let typed = OF_PACKAGES.iter().any(|words| message.starts_with(words));
-                return match of {
+                return match blob {
                     _ if message.starts_with("object '")
                         && message.ends_with("is missing root schema field") =>
                     {
                         LoadFailure::NoSchema
                     }
                     Some(blob) if typed => {
-                        let of =
+                        let package_name =
                             if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
-                        package(of, error.clone())
+                        package(package_name, error.clone())
                     }
                     _ => LoadFailure::Catalog(error),
                 };

@@ -107,7 +107,7 @@ fn a_bundle_without_channels_or_one_csv_or_an_owned_crd_is_refused() {
     let no_channels = SIX_LINES.lines().filter(|line| !line.contains("channel"));
     let no_channels = no_channels.collect::<Vec<_>>().join("\n");
     let second = csv().replace("etcdoperator.v1.0.0", "etcdoperator.v2.0.0");
-    let of = |place: TestFolder, name: &str| {
+    let without_manifest = |place: TestFolder, name: &str| {
         fs::remove_file(place.path().join("etcd/manifests").join(name)).unwrap();
         place
     };
@@ -119,7 +119,7 @@ fn a_bundle_without_channels_or_one_csv_or_an_owned_crd_is_refused() {
         ),
         (
             "AT-BND-03, none",
-            of(etcd(), "etcdoperator.clusterserviceversion.yaml"),
+            without_manifest(etcd(), "etcdoperator.clusterserviceversion.yaml"),
             "there is no ClusterServiceVersion",
         ),
         (
@@ -127,7 +127,7 @@ fn a_bundle_without_channels_or_one_csv_or_an_owned_crd_is_refused() {
             etcd().file("etcd/manifests/second.clusterserviceversion.yaml", second),
             "second.clusterserviceversion.yaml",
         ),
-        ("AT-BND-04", of(etcd(), "etcdcluster.crd.yaml"), "EtcdCluster"),
+        ("AT-BND-04", without_manifest(etcd(), "etcdcluster.crd.yaml"), "EtcdCluster"),
     ] {
         let judged = place.bundle("validate etcd");
         assert_eq!(judged.code, 1, "{row}: {judged:?}");
@@ -250,7 +250,7 @@ fn both_dependencies_are_rendered_and_both_are_required() {
                  package: {name}\nname: stable\nentries: [{{name: {bundle}}}]\n"
             )
         };
-        let of = |name: &str, version: &str, more: &str| {
+        let package_with_bundle = |name: &str, version: &str, more: &str| {
             let own = format!(
                 "{{type: olm.package, value: {{packageName: {name}, version: {version}}}}}"
             );
@@ -262,8 +262,8 @@ fn both_dependencies_are_rendered_and_both_are_required() {
         };
         let catalog = package("test-operator", "test-operator.v1.0.0")
             + &format!("---\n{blob}\n")
-            + &of("prometheus", prometheus, "")
-            + &of("etcd", "0.9.4", &format!(", {provided}"));
+            + &package_with_bundle("prometheus", prometheus, "")
+            + &package_with_bundle("etcd", "0.9.4", &format!(", {provided}"));
         let place = TestFolder::with(&catalog);
         let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
         let snapshot = Snapshot::of(&catalog);

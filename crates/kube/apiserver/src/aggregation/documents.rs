@@ -199,7 +199,7 @@ impl AggregatedDocuments for Remotes {
 
     fn cached(&self, tag: &str) -> Option<Bytes> {
         let cached = self.0.aggregation.swagger.lock();
-        cached.iter().find(|cached| cached.tag == tag).map(|cached| cached.document.clone())
+        cached.iter().find(|entry| entry.tag == tag).map(|entry| entry.document.clone())
     }
 
     fn store(&self, tag: &str, document: Bytes) {

@@ -12,9 +12,9 @@
 //! * An idle HTTP/2 connection ends.
 //! * A client that does not speak TLS gets a plain-text error.
 //!
-//! Unauthenticated connections take half of the room at most. When their half is full, the oldest of
-//! them ends for a new one. An idle one ends after [`Limits::unauthenticated_idle`], even while a
-//! head is incomplete. The first authenticated request makes its connection an authenticated one.
+//! At most half of the connections are unauthenticated. When that half is full, the oldest of them
+//! ends for a new one. An idle one ends after [`Limits::unauthenticated_idle`], even while a head is
+//! incomplete. The first authenticated request makes its connection an authenticated one.
 //!
 //! Shutdown: the port accepts no more connections and finishes complete responses. Endless streams
 //! (watches) end at their next frame boundary, so that clients see an orderly end instead of a broken
@@ -59,7 +59,7 @@ pub struct Limits {
     /// Connections at one time. At most half of them may be unauthenticated; when that half is
     /// full, the oldest one ends for the next.
     pub connections: usize,
-    /// How long an unauthenticated connection stays open without a request: half of this at least.
+    /// How long an unauthenticated connection stays open without a request: at least half of this.
     /// It bounds heads that are sent slowly, and HTTP/2 frames that are no request.
     pub unauthenticated_idle: Duration,
     /// Streams of one HTTP/2 connection at one time; every watch of a client is one.

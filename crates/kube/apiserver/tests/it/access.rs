@@ -446,9 +446,9 @@ async fn a_user_cannot_grant_permissions_that_it_lacks() {
     // Eve may grant the permissions that she holds.
     let held_rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
     let granted = role("Role", "held", &held_rules).to_string();
-    assert_eq!(api.call(post.clone(), ROLES, &[AS_EVE], granted).await.code, 201);
+    assert_eq!(api.call(post.clone(), ROLES, &[AS_EVE], granted).await, 201);
     let new_binding = binding("RoleBinding", "held", "Role", "held").to_string();
-    assert_eq!(api.call(post, BINDINGS, &[AS_EVE], new_binding).await.code, 201);
+    assert_eq!(api.call(post, BINDINGS, &[AS_EVE], new_binding).await, 201);
 }
 
 #[tokio::test]

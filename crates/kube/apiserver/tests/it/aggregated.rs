@@ -118,10 +118,10 @@ async fn openapi_documents_do_not_wait_for_a_stalled_server() {
     while stalled_group.requests.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(api.get("/openapi/v2").await.code, 200);
+    assert_eq!(api.get("/openapi/v2").await, 200);
     assert!(index(&api).await["paths"].get("apis/apps/v1").is_some());
-    assert_eq!(api.get("/apis").await.code, 200);
-    assert_eq!(api.get(PAGE).await.code, 404);
+    assert_eq!(api.get("/apis").await, 200);
+    assert_eq!(api.get(PAGE).await, 404);
 }
 
 async fn condition(api: &Api, reason: &str) -> Value {
@@ -229,7 +229,7 @@ async fn a_simulated_pod_answers_discovery_unless_annotated_otherwise() {
         if answers == "false" {
             let message = found["message"].as_str().unwrap();
             assert!(message.contains("connection refused"), "{message}");
-            assert_eq!(api.get(GROUP).await.code, 503);
+            assert_eq!(api.get(GROUP).await, 503);
             continue;
         }
         while api.get(GROUP).await.code == 503 {

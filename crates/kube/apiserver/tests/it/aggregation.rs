@@ -208,7 +208,7 @@ async fn every_group_has_its_apiservice() {
     api.define(&crd).await;
     let own = format!("{ALL}/v1.x.example.com");
     api.until(&own, 200).await;
-    assert_eq!(api.get("/apis/x.example.com/v1/as").await.code, 200);
+    assert_eq!(api.get("/apis/x.example.com/v1/as").await, 200);
     api.delete(
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/as.x.example.com",
         &Value::Null,

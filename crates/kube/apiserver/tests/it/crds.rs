@@ -86,7 +86,7 @@ async fn a_crd_is_complete_even_if_its_client_disconnects() {
 #[tokio::test]
 async fn a_crd_is_served_with_the_response_to_its_creation() {
     let api = Api::new().await;
-    assert_eq!(api.get(THINGS).await.code, 404);
+    assert_eq!(api.get(THINGS).await, 404);
     let before = api.get("/openapi/v3").await;
     let created = api.post(CRDS, &definition("things", "Thing")).await.ok();
     assert_eq!(
@@ -250,7 +250,7 @@ async fn all_versions_serve_the_same_objects() {
     }
     let mut watch = api.watch(&format!("{beta}?watch=true")).await;
     assert_eq!(watch.next().await.unwrap()["object"]["apiVersion"], "example.com/v1beta1");
-    assert_eq!(api.get(&format!("{beta}/a/status")).await.code, 404, "v1beta1 has no status");
+    assert_eq!(api.get(&format!("{beta}/a/status")).await, 404, "v1beta1 has no status");
 }
 
 #[tokio::test]
@@ -281,11 +281,11 @@ async fn a_crd_with_conflicting_names_waits_until_they_are_free() {
     );
     assert_eq!(condition(&other, "Established").unwrap().0, "False");
     let others = "/apis/example.com/v1/namespaces/default/others";
-    assert_eq!(api.get(others).await.code, 404);
+    assert_eq!(api.get(others).await, 404);
     api.delete(&format!("{CRDS}/things.example.com"), &json!(null)).await.ok();
     // The kind is served before the condition `Established`, which comes last.
     api.until_condition(&format!("{CRDS}/others.example.com"), "Established", "True").await;
-    assert_eq!(api.get(others).await.code, 200);
+    assert_eq!(api.get(others).await, 200);
 }
 
 #[tokio::test]
@@ -312,7 +312,7 @@ async fn a_deleted_crd_deletes_its_objects() {
     api.patch(&format!("{THINGS}/held"), "merge", &let_go).await.ok();
     api.until(&path, 404).await;
     api.until(THINGS, 404).await;
-    assert_eq!(api.get("/apis/example.com").await.code, 404);
+    assert_eq!(api.get("/apis/example.com").await, 404);
 }
 
 #[tokio::test]
@@ -324,7 +324,7 @@ async fn a_restarted_server_serves_stored_crds() {
     first.post(THINGS, &thing("a", &json!({}))).await.ok();
     drop(first);
     let second = Api::on(store, clock).await;
-    assert_eq!(second.get(&format!("{THINGS}/a")).await.code, 200);
+    assert_eq!(second.get(&format!("{THINGS}/a")).await, 200);
 }
 
 #[tokio::test]
@@ -336,8 +336,8 @@ async fn an_invalid_crd_is_refused_and_serves_nothing() {
     assert_eq!(code, 422);
     assert!(message.contains("metadata.name"), "{message}");
     let dry = api.post(&format!("{CRDS}?dryRun=All"), &definition("things", "Thing")).await;
-    assert_eq!(dry.code, 201);
-    assert_eq!(api.get(THINGS).await.code, 404);
+    assert_eq!(dry, 201);
+    assert_eq!(api.get(THINGS).await, 404);
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn a_crd_can_be_updated() {
     let ops = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": false}]);
     let changed = api.patch(&path, "json", &ops).await.ok();
     assert_eq!(changed["metadata"]["generation"], 2);
-    assert_eq!(api.get("/apis/example.com/v1beta1").await.code, 404);
+    assert_eq!(api.get("/apis/example.com/v1beta1").await, 404);
     let ops = json!([
         {"op": "replace", "path": "/spec/versions/1/served", "value": true},
         {"op": "replace", "path": "/spec/versions/1/storage", "value": true},

@@ -92,7 +92,7 @@ async fn a_patch_with_an_invalid_result_is_refused_with_422() {
         json!({"spec": {"inner": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 1}}}}),
     ] {
         let refused = api.patch(BOX, "merge", &patch).await;
-        assert_eq!(refused.code, 422, "{patch}");
+        assert_eq!(refused, 422, "{patch}");
         let causes = refused.json()["details"]["causes"].clone();
         assert_eq!(causes[0]["field"], "patch", "{causes}");
     }

@@ -11,6 +11,7 @@ use mainstay_clock::Clock;
 use mainstay_http::Body;
 use mainstay_store::{Options, Store};
 use serde_json::{Value, json};
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,9 @@ use tower::ServiceExt;
 
 /// Timeout of a wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many characters of a body a failure shows.
+const MAX_SHOWN: usize = 4000;
 
 /// One key for all tests, because its generation is slow.
 static TOKEN_KEY: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -32,23 +36,42 @@ pub(crate) struct Api {
     service: ApiService,
 }
 
-#[derive(Debug)]
+/// A response. Compare it with a code, so that a failure shows request and body:
+/// `assert_eq!(api.get(path).await, 404)`.
 pub(crate) struct TestResponse {
+    /// Method and path.
+    request: String,
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) bytes: Bytes,
 }
 
+impl fmt::Debug for TestResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let shown: String = text.chars().take(MAX_SHOWN).collect();
+        let rest = if shown.len() < text.len() { "…" } else { "" };
+        write!(f, "{} ({}: {shown}{rest})", self.code, self.request)
+    }
+}
+
+impl PartialEq<u16> for TestResponse {
+    fn eq(&self, code: &u16) -> bool {
+        self.code == *code
+    }
+}
+
 impl TestResponse {
+    #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes)
-            .unwrap_or_else(|error| panic!("{error}: {:?}", self.bytes))
+            .unwrap_or_else(|error| panic!("the body is no JSON ({error}): {self:?}"))
     }
 
     /// The object of a successful response.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
-        assert!(self.code < 300, "{} {:?}", self.code, self.bytes);
+        assert!(self.code < 300, "expected a success, got {self:?}");
         self.json()
     }
 
@@ -56,9 +79,9 @@ impl TestResponse {
     #[track_caller]
     pub(crate) fn refused(&self) -> (u16, String) {
         let status = self.json();
-        assert_eq!(status["kind"], "Status", "{status}");
-        assert_eq!(status["status"], "Failure", "{status}");
-        assert_eq!(status["code"], self.code);
+        let is_failure = status["kind"] == "Status" && status["status"] == "Failure";
+        assert!(is_failure, "expected a Status with the status Failure, got {self:?}");
+        assert_eq!(status["code"], self.code, "the code in the body of {self:?}");
         (self.code, status["message"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -105,15 +128,18 @@ impl Api {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> TestResponse {
+        let sent = format!("{method} {path}");
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = self.send(request.body(Full::new(body.into())).unwrap()).await;
         let (parts, body) = response.into_parts();
-        let bytes = tokio::time::timeout(TIMEOUT, body.collect()).await.unwrap();
-        let bytes = bytes.unwrap().to_bytes();
-        TestResponse { code: parts.status.as_u16(), headers: parts.headers, bytes }
+        let body = tokio::time::timeout(TIMEOUT, body.collect()).await;
+        let body = body.unwrap_or_else(|_| panic!("{sent}: no end of the body after {TIMEOUT:?}"));
+        let bytes = body.unwrap().to_bytes();
+        let code = parts.status.as_u16();
+        TestResponse { request: sent, code, headers: parts.headers, bytes }
     }
 
     pub(crate) async fn get(&self, path: &str) -> TestResponse {
@@ -151,8 +177,8 @@ impl Api {
     pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Events {
         let request = Request::get(path).header("accept", accept);
         let response = self.send(request.body(Full::new(Bytes::new())).unwrap()).await;
-        assert_eq!(response.status(), 200);
-        Events { body: response.into_body(), rest: Vec::new() }
+        assert_eq!(response.status(), 200, "the watch {path}");
+        Events { path: path.to_owned(), body: response.into_body(), rest: Vec::new() }
     }
 
     /// Creates a CRD and waits for its last condition. A client that reads the CRD earlier and then
@@ -166,34 +192,42 @@ impl Api {
 
     /// Repeats a GET until the response has this code.
     pub(crate) async fn until(&self, path: &str, code: u16) {
-        let polling = async {
-            while self.get(path).await.code != code {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(TIMEOUT, polling).await.expect(path);
+        self.poll(path, &format!("the code {code}"), |response| *response == code).await;
     }
 
     /// Repeats a GET until the object's condition has this status.
     pub(crate) async fn until_condition(&self, path: &str, kind: &str, status: &str) {
-        let holds = |object: &Value| {
+        let holds = |response: &TestResponse| {
+            let object = response.ok();
             let conditions = object["status"]["conditions"].as_array();
             conditions
                 .into_iter()
                 .flatten()
                 .any(|condition| condition["type"] == kind && condition["status"] == status)
         };
+        self.poll(path, &format!("the condition {kind} with status {status}"), holds).await;
+    }
+
+    /// Repeats a GET until the response is as wanted.
+    async fn poll(&self, path: &str, wanted: &str, holds: impl Fn(&TestResponse) -> bool) {
+        let mut last = None;
         let polling = async {
-            while !holds(&self.get(path).await.ok()) {
+            loop {
+                let response = last.insert(self.get(path).await);
+                if holds(response) {
+                    return;
+                }
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(TIMEOUT, polling).await.expect(path);
+        let outcome = tokio::time::timeout(TIMEOUT, polling).await;
+        assert!(outcome.is_ok(), "waited {TIMEOUT:?} for {wanted}; last response: {last:?}");
     }
 }
 
 /// The events of a watch.
 pub(crate) struct Events {
+    path: String,
     body: Body,
     rest: Vec<u8>,
 }
@@ -213,7 +247,9 @@ impl Events {
 
     /// The next event as `TYPE name`.
     pub(crate) async fn summary(&mut self) -> String {
-        let next = tokio::time::timeout(TIMEOUT, self.next()).await.expect("an event");
+        let next = tokio::time::timeout(TIMEOUT, self.next()).await;
+        let next =
+            next.unwrap_or_else(|_| panic!("no event after {TIMEOUT:?}: watch {}", self.path));
         let Some(event) = next else { return "end".to_owned() };
         let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
         format!("{} {name}", event["type"].as_str().unwrap())

@@ -167,7 +167,7 @@ async fn serve(api: &Api, host: &str) -> (u16, tokio_util::sync::DropGuard) {
 async fn the_service_of_the_server_has_its_port_and_is_recreated() {
     let api = Api::new().await;
     let path = format!("{SERVICES}/kubernetes");
-    assert_eq!(api.get(&path).await.code, 404, "no port is served yet");
+    assert_eq!(api.get(&path).await, 404, "no port is served yet");
     let (port, stop) = serve(&api, "127.0.0.1").await;
     let created = api.get(&path).await.ok();
     assert_eq!(
@@ -196,7 +196,7 @@ async fn the_service_of_the_server_has_its_port_and_is_recreated() {
     });
     assert_eq!(managed["fieldsV1"], fields);
     let endpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
-    assert_eq!(api.get(endpoints).await.code, 404, "a loopback address gets no endpoints");
+    assert_eq!(api.get(endpoints).await, 404, "a loopback address gets no endpoints");
 
     api.delete(&path, &Value::Null).await.ok();
     api.until(&path, 200).await;

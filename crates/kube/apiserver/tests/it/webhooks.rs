@@ -188,7 +188,7 @@ async fn audit_annotations_and_metrics_of_a_webhook_are_recorded() {
     for (name, code) in [("good", 201), ("broken", 500)] {
         let headers = [("audit-id", name)];
         let body = config_map(name).to_string();
-        assert_eq!(api.call(Method::POST, MAPS, &headers, body).await.code, code);
+        assert_eq!(api.call(Method::POST, MAPS, &headers, body).await, code);
     }
     api.delete(&format!("{CONFIGURATIONS}/all"), &Value::Null).await.ok();
     let headers = [("audit-id", "open")];

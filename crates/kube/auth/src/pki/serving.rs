@@ -5,7 +5,8 @@
 //! clock. That is cheap, and more reliable than a timer: timers stop while the machine is
 //! suspended, and miss steps of the clock.
 
-use super::{CertificateKeyPair, Leaf, ParseCertificateError, PkiError, RENEW_BEFORE, parse};
+use super::leaf::Leaf;
+use super::{CertificateKeyPair, ParseCertificateError, PkiError, RENEW_BEFORE, parse};
 use mainstay_clock::Clock;
 use parking_lot::RwLock;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

@@ -1,3 +1,4 @@
+use super::leaf::SERVING_NAMES;
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

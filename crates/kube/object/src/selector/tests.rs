@@ -139,11 +139,11 @@ fn the_error_of_a_field_selector_is_that_of_upstream() {
 #[test]
 fn many_values_are_found_by_binary_search_and_printed_in_order() {
     let values: Vec<String> = (0..100_000).rev().map(|at| format!("v{at:05}")).collect();
-    let of = |operator: &str| {
+    let selector = |operator: &str| {
         let expression = json!({"key": "a", "operator": operator, "values": values});
         LabelSelector::from_value(&json!({"matchExpressions": [expression]})).unwrap()
     };
-    let (within, without) = (of("In"), of("NotIn"));
+    let (within, without) = (selector("In"), selector("NotIn"));
     // A linear search would take ten thousand million comparisons.
     for value in values.iter().map(String::as_str).chain(["", "v", "v000000", "v99999x"]) {
         let expected = value.len() == 6;

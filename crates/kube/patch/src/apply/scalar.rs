@@ -1,7 +1,7 @@
 //! Values in server-side apply: their order, their equality, and their texts as Go prints them.
 //!
-//! The equality of `serde_json` does not fit, because `1` and `1.0` are one value here. As in Go's
-//! decoder, integers beyond 64 signed bits are floating point numbers.
+//! The equality of `serde_json` does not fit, because `1` and `1.0` are one value in apply. As in
+//! Go's decoder, integers beyond 64 signed bits are floating point numbers.
 
 use mainstay_gocompat::quote;
 use serde_json::{Number, Value};

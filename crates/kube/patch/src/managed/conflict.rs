@@ -40,7 +40,7 @@ fn describe_manager(key: &str) -> String {
         text = format!("{text} with subresource {:?}", identity.subresource);
     }
     if identity.operation == Some(ManagerOperation::Update) {
-        // Kubernetes adds a time here; identifiers have none.
+        // Kubernetes adds a time at this position; identifiers have none.
         text = format!("{text} using {}", identity.api_version);
     }
     text

@@ -31,7 +31,10 @@ fn patches_have_the_recorded_results() {
                     let (ours, theirs) =
                         (&merged["metadata"][field], &case["result"]["metadata"][field]);
                     let empty = *ours == json!([]) || *ours == json!({});
-                    assert!(ours == theirs || (empty && theirs.is_null()), "{patch}: {ours}");
+                    assert!(
+                        ours == theirs || (empty && theirs.is_null()),
+                        "{field} after {patch}: {ours}, recorded {theirs}"
+                    );
                 }
             }
         }
@@ -44,7 +47,8 @@ fn selector_is_replaced_as_its_type_declares() {
     let object = json!({"spec": {"selector": {"matchLabels": {"a": "1"}}}});
     let patch = json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}});
     let merged = strategic_merge(&object, &patch, budget).unwrap();
-    assert_eq!(merged, json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}}));
+    let expected = json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}});
+    assert_eq!(merged, expected, "{patch} on {object}");
 }
 
 #[test]

@@ -109,27 +109,30 @@ fn limit_range_violations_have_upstreams_messages() {
 fn pods_are_bounded_by_the_sum_of_their_containers() {
     let limit = range(json!({"type": "Pod", "max": {"memory": "1Gi"}}));
     let container = |memory: &str| json!({"resources": {"limits": {"memory": memory}}});
-    let of = |list: Value, first: Value| {
+    let pod = |list: Value, first: Value| {
         object(json!({"spec": {"containers": list, "initContainers": first}}))
     };
     let annotation =
         |limit: &str| vec![format!("maximum memory usage per Pod is 1Gi, but limit is {limit}")];
     let half = || container("512Mi");
     assert_eq!(
-        broken_by_pod(&limit, &of(json!([half(), half()]), json!([]))),
+        broken_by_pod(&limit, &pod(json!([half(), half()]), json!([]))),
         Vec::<String>::new()
     );
     assert_eq!(
-        broken_by_pod(&limit, &of(json!([half(), half(), half()]), json!([]))),
+        broken_by_pod(&limit, &pod(json!([half(), half(), half()]), json!([]))),
         annotation("1536Mi")
     );
     assert_eq!(
-        broken_by_pod(&limit, &of(json!([half()]), json!([container("2Gi")]))),
+        broken_by_pod(&limit, &pod(json!([half()]), json!([container("2Gi")]))),
         annotation("2Gi")
     );
     let mut sidecar = container("768Mi");
     sidecar["restartPolicy"] = "Always".into();
-    assert_eq!(broken_by_pod(&limit, &of(json!([half()]), json!([sidecar]))), annotation("1280Mi"));
+    assert_eq!(
+        broken_by_pod(&limit, &pod(json!([half()]), json!([sidecar]))),
+        annotation("1280Mi")
+    );
 }
 
 #[test]

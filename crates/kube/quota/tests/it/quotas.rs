@@ -32,13 +32,16 @@ fn create(quota: &Object, kind: &CountedKind, object: &Object) -> Result<Option<
 
 #[test]
 fn writes_within_the_quota_are_charged_and_others_refused_with_all_amounts() {
-    let of = |used: &str| {
+    let used_quota = |used: &str| {
         quota(json!({"hard": {"pods": "3", "cpu": "1"}}), json!({"pods": "1", "cpu": used}))
     };
     let pods = CountedKind::Pods;
-    assert_eq!(create(&of("500m"), &pods, &asking("500m")), Ok(Some("cpu=1,pods=2".to_owned())));
     assert_eq!(
-        create(&of("501m"), &pods, &asking("500m")),
+        create(&used_quota("500m"), &pods, &asking("500m")),
+        Ok(Some("cpu=1,pods=2".to_owned()))
+    );
+    assert_eq!(
+        create(&used_quota("501m"), &pods, &asking("500m")),
         Err("exceeded quota: q, requested: cpu=500m, used: cpu=501m, limited: cpu=1".to_owned())
     );
 }
@@ -82,37 +85,37 @@ fn each_kind_uses_its_counted_resources() {
     let claim = pod(json!({
         "storageClassName": "gold", "resources": {"requests": {"storage": "1500m"}},
     }));
-    let of = CountedKind::of;
+    let counted = CountedKind::of;
     for (kind, object, used) in [
         (
-            of("", "services"),
+            counted("", "services"),
             service("ClusterIP", ports.clone()),
             "count/services=1,services=1,services.loadbalancers=0,services.nodeports=0",
         ),
         (
-            of("", "services"),
+            counted("", "services"),
             service("NodePort", ports.clone()),
             "count/services=1,services=1,services.loadbalancers=0,services.nodeports=2",
         ),
         (
-            of("", "services"),
+            counted("", "services"),
             service("LoadBalancer", ports),
             "count/services=1,services=1,services.loadbalancers=1,services.nodeports=2",
         ),
         (
-            of("", "services"),
+            counted("", "services"),
             service("LoadBalancer", chosen),
             "count/services=1,services=1,services.loadbalancers=1,services.nodeports=1",
         ),
         (
-            of("", "persistentvolumeclaims"),
+            counted("", "persistentvolumeclaims"),
             claim,
             "count/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/requests.storage=2,persistentvolumeclaims=1,requests.storage=2",
         ),
-        (of("apps", "deployments"), pod(json!({})), "count/deployments.apps=1"),
-        (of("", "secrets"), pod(json!({})), "count/secrets=1,secrets=1"),
+        (counted("apps", "deployments"), pod(json!({})), "count/deployments.apps=1"),
+        (counted("", "secrets"), pod(json!({})), "count/secrets=1,secrets=1"),
         (
-            of("", "pods"),
+            counted("", "pods"),
             pod(json!({"containers": [{"resources": {
                 "requests": {"cpu": "1", "example.com/gpu": "2", "hugepages-2Mi": "4Mi"},
                 "limits": {"cpu": "2", "example.com/gpu": "2"},

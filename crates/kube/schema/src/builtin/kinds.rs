@@ -105,10 +105,10 @@ impl BuiltinKind {
 
 impl BuiltinSubresource {
     /// Group, version and kind of the subresource of a given kind.
-    pub fn gvk(&self, of: &BuiltinKind) -> Gvk {
+    pub fn gvk(&self, parent: &BuiltinKind) -> Gvk {
         match self.kind {
-            SubresourceKind::Own => of.gvk(),
-            SubresourceKind::Sibling(kind) => Gvk::new(of.group, of.version, kind),
+            SubresourceKind::Own => parent.gvk(),
+            SubresourceKind::Sibling(kind) => Gvk::new(parent.group, parent.version, kind),
             SubresourceKind::Foreign(group, version, kind) => Gvk::new(group, version, kind),
         }
     }

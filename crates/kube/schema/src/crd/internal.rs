@@ -16,9 +16,9 @@ pub(super) enum SharedPart<'a> {
 
 impl<'a> SharedPart<'a> {
     fn of(versions: &'a [Value], part: &str) -> Self {
-        let of = |version: &'a Value| present(version.get(part));
-        let first = versions.first().and_then(of);
-        if versions.iter().all(|version| of(version) == first) {
+        let part_of = |version: &'a Value| present(version.get(part));
+        let first = versions.first().and_then(part_of);
+        if versions.iter().all(|version| part_of(version) == first) {
             Self::TopLevel(first)
         } else {
             Self::PerVersion

@@ -171,7 +171,7 @@ impl Kind<'_> {
         }
         if self.has("deletecollection") {
             let about = format!("delete collection of {kind}");
-            // Built-in kinds have no parameters of watches here.
+            // This operation of built-in kinds has no parameters of watches.
             let both: Vec<&str> = if self.custom {
                 LIST.to_vec()
             } else {

@@ -106,5 +106,5 @@ fn content(media: &[&str], content: &Content) -> Value {
         Content::Object(name) => reference(name),
         Content::Text => json!({"type": "string"}),
     };
-    media.iter().map(|media| ((*media).to_owned(), json!({"schema": schema}))).collect()
+    media.iter().map(|media_type| ((*media_type).to_owned(), json!({"schema": schema}))).collect()
 }

@@ -118,7 +118,7 @@ impl Writer {
 
 /// The number of bytes of the entries of a message.
 fn length(entries: &[Entry], values: &[Range<usize>]) -> usize {
-    let of = |entry: &Entry| match entry {
+    let entry_length = |entry: &Entry| match entry {
         Entry::Field { at, zero } if values[*at].is_empty() => zero.len(),
         Entry::Field { at, .. } => values[*at].len(),
         Entry::Embedded { tag, entries } => {
@@ -126,7 +126,7 @@ fn length(entries: &[Entry], values: &[Range<usize>]) -> usize {
             number_length(u64::from(*tag) << 3 | 2) + number_length(inner as u64) + inner
         }
     };
-    entries.iter().map(of).sum()
+    entries.iter().map(entry_length).sum()
 }
 
 fn put_entries(out: &mut Vec<u8>, entries: &[Entry], values: &[Range<usize>]) {

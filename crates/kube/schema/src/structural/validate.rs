@@ -340,12 +340,12 @@ impl Validator<'_> {
         self.budget.charge(rules.allowed.len() / BYTES);
         if self.budget.is_exhausted()
             || rules.allowed.is_empty()
-            || rules.allowed.iter().any(|allowed| equals_enum_value(allowed, value))
+            || rules.allowed.iter().any(|allowed_value| equals_enum_value(allowed_value, value))
         {
             return;
         }
         self.budget.charge(rules.allowed.iter().map(enum_value_bytes).sum::<usize>() / BYTES);
-        let texts = rules.allowed.iter().map(|allowed| match allowed {
+        let texts = rules.allowed.iter().map(|allowed_value| match allowed_value {
             Value::String(text) => text.clone(),
             other => json(other),
         });

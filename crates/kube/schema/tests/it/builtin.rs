@@ -12,10 +12,16 @@ fn each_kind_has_a_type_and_each_stored_kind_a_list_type() {
         assert!(builtin::definition_of(&row.gvk()).is_some(), "{}", row.gvk());
         let list = Gvk::new(row.group, row.version, row.list_kind());
         assert_eq!(builtin::definition_of(&list).is_some(), row.has_verb("list"), "{list}");
-        assert!(
-            row.verbs.is_sorted()
-                && row.subresources.is_sorted_by_key(|subresource| subresource.name)
-        );
+        assert!(row.verbs.is_sorted(), "{} has the verbs {:?}", row.gvk(), row.verbs);
+        let names: Vec<&str> = row.subresources.iter().map(|row| row.name).collect();
+        assert!(names.is_sorted(), "{} has the subresources {names:?}", row.gvk());
+        for part in row.subresources {
+            let (kind, name, verbs) = (row.gvk(), part.name, part.verbs);
+            assert!(
+                verbs.is_sorted(),
+                "{kind} has the subresource {name} with the verbs {verbs:?}"
+            );
+        }
     }
 }
 
@@ -23,9 +29,15 @@ fn each_kind_has_a_type_and_each_stored_kind_a_list_type() {
 fn kinds_are_unique_and_found_by_kind_and_by_plural() {
     let mut distinct = BTreeSet::new();
     for row in builtin::kinds() {
-        assert!(distinct.insert((row.group, row.version, row.kind)));
-        assert!(std::ptr::eq(builtin::kind(row.group, row.version, row.kind).unwrap(), row));
-        assert!(std::ptr::eq(builtin::resource(row.group, row.version, row.plural).unwrap(), row));
+        assert!(
+            distinct.insert((row.group, row.version, row.kind)),
+            "{} is there twice",
+            row.gvk()
+        );
+        let by_kind = builtin::kind(row.group, row.version, row.kind).unwrap();
+        assert!(std::ptr::eq(by_kind, row), "found {by_kind:?} instead of {row:?}");
+        let by_plural = builtin::resource(row.group, row.version, row.plural).unwrap();
+        assert!(std::ptr::eq(by_plural, row), "found {by_plural:?} instead of {row:?}");
     }
     let node = builtin::resource("", "v1", "nodes").unwrap();
     assert_eq!((node.kind, node.scope), ("Node", Scope::Cluster));

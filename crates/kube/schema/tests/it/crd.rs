@@ -117,7 +117,11 @@ fn a_stored_version_cannot_be_removed() {
     // The remaining version is no storage version either; that error comes first.
     assert_eq!(errors[0].field, "spec.versions");
     assert_eq!(errors[1].field, "status.storedVersions[0]");
-    assert!(errors[1].detail.starts_with("missing from spec.versions; v1 was previously"));
+    assert!(
+        errors[1].detail.starts_with("missing from spec.versions; v1 was previously"),
+        "{:?}",
+        errors[1].detail
+    );
 }
 
 #[test]

@@ -184,13 +184,16 @@ fn annotations_set_profiles_before_1_19() {
 fn mapped_ports_of_a_simulated_pod_are_host_ports() {
     let check = |annotation: &str, spec: &Value| {
         let metadata = json!({"annotations": {"mainstay.dev/host-ports": annotation}});
-        let of = |level| {
+        let violations_at = |level| {
             let standard = Standard { level, version: StandardVersion::Minor(0) };
             join_violations(&violations(standard, metadata.as_object(), spec))
         };
-        assert_eq!(of(SecurityLevel::Privileged), "");
-        assert!(of(SecurityLevel::Restricted).contains(&of(SecurityLevel::Baseline)));
-        of(SecurityLevel::Baseline)
+        assert_eq!(violations_at(SecurityLevel::Privileged), "");
+        assert!(
+            violations_at(SecurityLevel::Restricted)
+                .contains(&violations_at(SecurityLevel::Baseline))
+        );
+        violations_at(SecurityLevel::Baseline)
     };
     let spec = json!({"containers": [{"name": "c"}]});
     let source = r#"annotation "mainstay.dev/host-ports""#;

@@ -214,8 +214,8 @@ pub(in super::super) fn network_address(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// An IP address that may receive traffic. Kubernetes validates an IPv4-mapped address as IPv4; here
-/// this applies to every form that embeds an IPv4 address ([`destination::canonical`]).
+/// An IP address that may receive traffic. Kubernetes validates an IPv4-mapped address as IPv4.
+/// Mainstay does so for every form that embeds an IPv4 address ([`destination::canonical`]).
 pub(in super::super) fn endpoint_address(text: &str) -> Vec<String> {
     let Some(address) = parse_address(text) else {
         return to_strings(&["must be a valid IP address"]);

@@ -86,7 +86,7 @@ impl Graph {
 
     /// Whether the object of a uid was removed recently.
     pub(crate) fn was_removed(&self, uid: &str) -> bool {
-        self.removed.iter().any(|removed| **removed == *uid)
+        self.removed.iter().any(|removed_uid| **removed_uid == *uid)
     }
 
     /// The object of a uid.

@@ -450,7 +450,7 @@ impl Reconcile {
             .iter()
             .filter(|entry| {
                 let uid = entry.get("uid").and_then(Value::as_str);
-                !dangling_uids.iter().any(|dangling_uids| Some(dangling_uids.as_str()) == uid)
+                !dangling_uids.iter().any(|dangling_uid| Some(dangling_uid.as_str()) == uid)
             })
             .collect();
         self.patch_metadata(item, live, "ownerReferences", json!(remaining)).await

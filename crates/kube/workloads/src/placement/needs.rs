@@ -214,17 +214,17 @@ fn at_least(to: &mut Amounts, least: &Amounts) {
 /// most together with the sidecars before it, whichever is more. Requests of the Pod itself take
 /// precedence; the overhead comes on top.
 fn requests(pod: &Object) -> Amounts {
-    let of = |container: &Value| {
+    let container_requests = |container: &Value| {
         amounts(container.get("resources").and_then(|resources| resources.get("requests")))
     };
     let mut total = Amounts::new();
     for container in pod.array(&["spec", "containers"]) {
-        add(&mut total, &of(container));
+        add(&mut total, &container_requests(container));
     }
     let mut sidecars = Amounts::new();
     let mut starting = Amounts::new();
     for container in pod.array(&["spec", "initContainers"]) {
-        let mut own = of(container);
+        let mut own = container_requests(container);
         if text(container, "restartPolicy") == "Always" {
             add(&mut total, &own);
             add(&mut sidecars, &own);

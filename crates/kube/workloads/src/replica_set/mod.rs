@@ -22,14 +22,14 @@ const BURST: usize = 500;
 
 /// Starts the controllers of `ReplicaSets` and of `ReplicationControllers`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let of = |resource, component| {
+    let replicas = |resource, component| {
         let context = context.with_component(component);
         let pods = Pods::new(&context, views);
         Replicas { context, views: views.clone(), pods, resource }
     };
     WorkloadController::new("replica-sets", builtin::REPLICA_SET, &views.replica_sets)
         .owns(&views.pods)
-        .start(of(builtin::REPLICA_SET, "replicaset-controller"), context, started);
+        .start(replicas(builtin::REPLICA_SET, "replicaset-controller"), context, started);
     let resource = builtin::REPLICATION_CONTROLLER;
     WorkloadController::new(
         "replication-controllers",
@@ -37,7 +37,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         &views.replication_controllers,
     )
     .owns(&views.pods)
-    .start(of(resource, "replication-controller"), context, started);
+    .start(replicas(resource, "replication-controller"), context, started);
 }
 
 struct Replicas {

@@ -104,7 +104,7 @@ fn selector(service: &Object) -> Option<LabelSelector> {
 /// Writes the slices of a Service or of Endpoints, and deletes surplus ones.
 async fn replace_slices(
     cluster: &Cluster,
-    of: &NamespacedName,
+    service: &NamespacedName,
     slices: &Cache<(String, Arc<str>)>,
     wanted: &[Object],
 ) -> Result<(), Error> {
@@ -112,9 +112,9 @@ async fn replace_slices(
     for slice in wanted {
         write(cluster, resource, slice).await?;
     }
-    for (name, slice) in slices.list(Some(&of.namespace)) {
-        let is_owned = slice.0 == *of.name;
-        if is_owned && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
+    for (name, slice) in slices.list(Some(&service.namespace)) {
+        let is_owned = slice.0 == *service.name;
+        if is_owned && !wanted.iter().any(|wanted_slice| *wanted_slice.name() == *name.name) {
             let options = DeleteOptions::default();
             cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
         }

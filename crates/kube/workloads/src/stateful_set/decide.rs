@@ -41,9 +41,9 @@ pub(super) fn ordinals<'a>(
     pods: &'a [Named],
 ) -> impl Iterator<Item = (i64, bool, &'a Named)> {
     let (first, desired) = ordinal_range(set);
-    let of = set.name().to_owned();
+    let set_name = set.name().to_owned();
     pods.iter().filter_map(move |pod| {
-        let at = ordinal(&of, &pod.0.name)?;
+        let at = ordinal(&set_name, &pod.0.name)?;
         Some((at, (first..first + desired).contains(&at), pod))
     })
 }

@@ -223,10 +223,10 @@ fn one_catalog_pod_serves_and_all_others_are_deleted() {
         (vec![lost], vec![0], true),
     ] {
         let pods: Vec<(usize, CatalogPod)> = pods.into_iter().enumerate().collect();
-        let (deleted, made) = select_pods(&wanted, "u", &pods);
+        let (deleted, created) = select_pods(&wanted, "u", &pods);
         let deleted: Vec<usize> = deleted.iter().map(|pod| pod.0).collect();
         // shows K15
-        assert_eq!((deleted, made), (gone, make), "{pods:?}");
+        assert_eq!((deleted, created), (gone, make), "{pods:?}");
     }
 }
 
@@ -245,8 +245,8 @@ fn security_context_follows_the_pod_config_or_the_namespaces_pod_security_level(
             .map(|level| (POD_SECURITY_LABEL.to_owned(), level.to_owned()))
             .into_iter()
             .collect();
-        let made = catalog_objects(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
-        let spec = made.to_value()["spec"].clone();
+        let pod = catalog_objects(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
+        let spec = pod.to_value()["spec"].clone();
         // shows K06
         assert_eq!(spec.get("securityContext").is_some(), restricted, "{asked} {enforced:?}");
         let container = &spec["containers"][0]["securityContext"];

@@ -586,10 +586,11 @@ mod tests {
         let theirs = Reference { sha256: String::new(), ..reference.clone() };
         assert!(referenced_steps("team", &theirs, &changed).is_ok());
         let properties = [json!({"type": "t", "value": 1})];
-        let made = steps::for_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
-        assert_eq!(referenced, made);
+        let object_steps =
+            steps::for_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
+        assert_eq!(referenced, object_steps);
         // The objects of its steps are those of the bundle.
-        let mut all = made;
+        let mut all = object_steps;
         let all: Vec<&mut Step> = all.iter_mut().collect();
         let objects_found = bundle_objects(&all).unwrap();
         let kinds: Vec<&str> = objects_found.iter().map(Object::kind).collect();

@@ -357,11 +357,11 @@ impl CopyWriter {
             }
             (_, None) => Ok(None),
             (CopyAction::Create, Some(requests)) => {
-                let made = self.cluster.create_prepared(CSV, at, &requests.copy).await;
-                let made = written_or_gone(made).during("creating a copied CSV")?;
-                let Some(made) = made else { return Ok(None) };
+                let created = self.cluster.create_prepared(CSV, at, &requests.copy).await;
+                let created = written_or_gone(created).during("creating a copied CSV")?;
+                let Some(created) = created else { return Ok(None) };
                 if !self.status_is_stable {
-                    return Ok(revision(&made));
+                    return Ok(revision(&created));
                 }
                 self.write_status(requests, namespace).await
             }

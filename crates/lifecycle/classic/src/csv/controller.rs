@@ -8,7 +8,7 @@ use super::requirements::ObservedRequirements;
 use super::serving::apply::{InstallError, PublishStage, ServingInstaller};
 use super::serving::{check, required};
 use super::status::Transition;
-use super::{api_roles, deployment, observe, serving};
+use super::{api_roles, deployment, finalizer, observe, serving};
 use crate::context::Context;
 use crate::error::Error;
 use crate::fields;
@@ -64,7 +64,7 @@ impl Controller {
             self.debounce.forget(key);
             context.missing_permissions.lock().remove(key);
             if known.is_none() {
-                api_roles::remove_orphans(context, key).await?;
+                finalizer::remove_orphans(context, key).await?;
             }
             return Ok(Action::Done);
         }
@@ -468,7 +468,7 @@ impl Controller {
     /// reach.
     async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
         let ours = |finalizer: &str| finalizer == names::CSV_CLEANUP_FINALIZER;
-        if !live.finalizers().any(ours) || !api_roles::finalize(&self.context, csv).await? {
+        if !live.finalizers().any(ours) || !finalizer::finalize(&self.context, csv).await? {
             return Ok(Action::Done);
         }
         let rest: Vec<&str> = live.finalizers().filter(|finalizer| !ours(finalizer)).collect();

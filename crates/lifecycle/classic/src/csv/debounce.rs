@@ -116,18 +116,24 @@ mod tests {
         assert_eq!(debounce.delay(&key, &reported, &met, || true, millis(162)), Some(millis(2000)));
         let met_before = status(CsvPhase::Pending, CsvReason::AllRequirementsMet);
         assert_eq!(debounce.delay(&key, &met_before, &met, || true, millis(163)), None);
-        let made = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
+        let installed = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
         let waits =
             Decision::Transition(Transition::to(CsvPhase::Installing, CsvReason::Waiting, ""));
-        assert_eq!(debounce.delay(&key, &made, &waits, || true, millis(200)), Some(millis(150)));
+        assert_eq!(
+            debounce.delay(&key, &installed, &waits, || true, millis(200)),
+            Some(millis(150))
+        );
         let done = Decision::Transition(Transition::to(
             CsvPhase::Succeeded,
             CsvReason::InstallSuccessful,
             "",
         ));
-        assert_eq!(debounce.delay(&key, &made, &done, || true, millis(201)), None);
+        assert_eq!(debounce.delay(&key, &installed, &done, || true, millis(201)), None);
         // Another wait starts a new delay.
-        assert_eq!(debounce.delay(&key, &made, &waits, || true, millis(400)), Some(millis(150)));
+        assert_eq!(
+            debounce.delay(&key, &installed, &waits, || true, millis(400)),
+            Some(millis(150))
+        );
         debounce.forget(&key);
         assert!(debounce.0.lock().is_empty());
     }

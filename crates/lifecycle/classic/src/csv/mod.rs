@@ -1,10 +1,11 @@
 //! ClusterServiceVersions: the controller that installs operators and reports their phase.
 
-pub(crate) mod api_roles;
+mod api_roles;
 mod chain;
 pub(crate) mod controller;
 mod debounce;
 pub(crate) mod deployment;
+mod finalizer;
 pub(crate) mod health;
 pub(crate) mod observe;
 pub(crate) mod phase;

@@ -29,7 +29,7 @@
 //! CSV's own namespace. Copied objects carry `olm.copiedFrom` and belong to the copied CSV in their
 //! namespace.
 
-use super::api_roles::remove;
+use super::finalizer::remove;
 use super::observe::is_owner;
 use super::requirements::allows;
 use crate::context::{Caches, Context};

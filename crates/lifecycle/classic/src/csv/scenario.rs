@@ -136,12 +136,12 @@ pub(super) fn time(second: i64) -> Time {
 
 /// `phase/reason message` of a transition, or the name of another decision.
 pub(super) fn decision_text(decision: &Decision) -> String {
-    let of = |transition: &Transition| {
+    let transition_text = |transition: &Transition| {
         format!("{}/{} {}", transition.phase, transition.reason, transition.message)
     };
     match decision {
-        Decision::Transition(transition) => of(transition),
-        Decision::Withdraw(transition) => format!("withdraw, {}", of(transition)),
+        Decision::Transition(transition) => transition_text(transition),
+        Decision::Withdraw(transition) => format!("withdraw, {}", transition_text(transition)),
         Decision::Install(_) => "install".to_owned(),
         Decision::Claim(what) => format!("claim {}", what.len()),
         Decision::Provide(text) => format!("provide {text}"),

@@ -1,6 +1,6 @@
 //! Bundle images: unpacked for the namespaces that are about to install them.
 //!
-//! Upstream polls a Job. Here a task unpacks the image, or follows the Job that does
+//! Upstream polls a Job. In Mainstay a task unpacks the image, or follows the Job that does
 //! ([`super::job`]), and its end triggers a reconciliation of the namespaces that requested it. The
 //! objects are kept until no namespace requests them, which is when the InstallPlan is created. A
 //! failure is retried with growing pauses while a namespace still requests the bundle.

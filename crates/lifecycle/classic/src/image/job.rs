@@ -222,7 +222,7 @@ impl Jobs {
             Err(error) if error.is_already_exists() => {
                 self.cluster.get(&builtin::JOB, Some(&requester.namespace), bundle).await?
             }
-            made => made?,
+            created => created?,
         };
         self.cache.wait_for_revision(live.resource_version()).await;
         for (key, old) in self.jobs_of(&requester.namespace, bundle).into_iter().skip(MAX_JOBS) {

@@ -64,8 +64,9 @@ impl Controller {
         let uid = if let Some(condition) = present.filter(is_right) {
             condition.metadata.uid.clone()
         } else {
-            let made = cluster.ensure(CONDITION, &decide::condition(&csv)).await;
-            made.during("writing the OperatorCondition of a ClusterServiceVersion")?
+            let condition = cluster.ensure(CONDITION, &decide::condition(&csv)).await;
+            condition
+                .during("writing the OperatorCondition of a ClusterServiceVersion")?
                 .uid()
                 .to_owned()
         };

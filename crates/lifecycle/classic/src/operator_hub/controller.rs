@@ -107,8 +107,8 @@ impl Controller {
                 match cluster.create(SOURCE, &wanted.to_object()?).await {
                     // Created already; its arrival in the cache triggers another reconciliation.
                     Err(error) if error.is_already_exists() => Ok(()),
-                    made => {
-                        made.during("creating a default CatalogSource")?;
+                    created => {
+                        created.during("creating a default CatalogSource")?;
                         decision::log(&SOURCE.kind, default.key(), "made", "it is a default");
                         Ok(())
                     }

@@ -169,13 +169,13 @@ mod tests {
         let mut default = source("a", "x");
         let template = names::CATALOG_IMAGE_TEMPLATE.to_owned();
         default.metadata.annotations.insert(template, "x:{kube_minor_version}".into());
-        let CatalogAction::Make(mut made) = action(&default, false, None) else {
+        let CatalogAction::Make(mut created) = action(&default, false, None) else {
             panic!("it is made")
         };
-        made.spec.image = "x:35".into();
-        assert_eq!(action(&default, false, Some(&made)), CatalogAction::Leave);
-        made.spec.publisher = "me".into();
-        let CatalogAction::Restore(restored) = action(&default, false, Some(&made)) else {
+        created.spec.image = "x:35".into();
+        assert_eq!(action(&default, false, Some(&created)), CatalogAction::Leave);
+        created.spec.publisher = "me".into();
+        let CatalogAction::Restore(restored) = action(&default, false, Some(&created)) else {
             panic!("it is restored")
         };
         assert_eq!((&*restored.spec.image, &*restored.spec.publisher), ("x:35", ""));

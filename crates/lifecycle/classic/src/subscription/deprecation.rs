@@ -76,7 +76,7 @@ mod tests {
     fn each_deprecation_has_a_condition_and_deprecated_has_all_texts() {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
-        let of = |texts: [Option<&str>; 3]| {
+        let deprecations = |texts: [Option<&str>; 3]| {
             let [package, channel, bundle] = texts.map(|text| text.map(str::to_owned));
             [
                 (Type::PackageDeprecated, package),
@@ -93,14 +93,14 @@ mod tests {
             };
             status.conditions.iter().map(text).collect::<Vec<_>>()
         };
-        set_conditions(of([Some("a"), None, Some("c")]), &mut status, now);
+        set_conditions(deprecations([Some("a"), None, Some("c")]), &mut status, now);
         assert_eq!(
             condition_texts(&status),
             ["PackageDeprecated=True a", "BundleDeprecated=True c", "Deprecated=True a; c"]
         );
-        set_conditions(of([None, Some("b"), None]), &mut status, now);
+        set_conditions(deprecations([None, Some("b"), None]), &mut status, now);
         assert_eq!(condition_texts(&status), ["Deprecated=True b", "ChannelDeprecated=True b"]);
-        set_conditions(of([None, None, None]), &mut status, now);
+        set_conditions(deprecations([None, None, None]), &mut status, now);
         assert!(status.conditions.is_empty());
     }
 }

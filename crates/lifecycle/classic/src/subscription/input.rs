@@ -105,7 +105,7 @@ impl ResolutionInput {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
-        let planned = self.planned.iter().map(|planned| self.generated_subscription(planned));
+        let planned = self.planned.iter().map(|generated| self.generated_subscription(generated));
         let mut world = resolver::ResolutionInput {
             namespace: self.namespace.clone(),
             global_namespace: self.global_namespace.clone(),

@@ -244,8 +244,8 @@ pub(crate) fn package_of(manifest: &str) -> Option<String> {
 /// The names of the CSVs that steps create.
 pub(crate) fn csv_names(steps: &[Step]) -> Vec<String> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
-    let of = |step: &&Step| step.resource.kind == *kind;
-    steps.iter().filter(of).map(|step| step.resource.name.clone()).collect()
+    let creates_csv = |step: &&Step| step.resource.kind == *kind;
+    steps.iter().filter(creates_csv).map(|step| step.resource.name.clone()).collect()
 }
 
 /// A new InstallPlan. Its steps are part of its status, which is a separate write.
@@ -448,14 +448,14 @@ mod tests {
         }
         // A terminating InstallPlan does not count, and among equal generations the oldest is
         // deleted.
-        let of = |created: &str, deleting: bool| {
+        let plan_created = |created: &str, deleting: bool| {
             let plan = fields::Plan::clone(&plan(1, "x", true));
             Arc::new(fields::Plan { created: created.to_owned(), deleting, ..plan })
         };
         let mut all: Vec<_> =
-            (1..=6).rev().map(|day| of(&format!("2026-01-0{day}"), false)).collect();
+            (1..=6).rev().map(|day| plan_created(&format!("2026-01-0{day}"), false)).collect();
         assert_eq!(plans_beyond_limit(&plans_named(all.clone())), ["install-5"]);
-        all[0] = of("2026-01-06", true);
+        all[0] = plan_created("2026-01-06", true);
         assert!(plans_beyond_limit(&plans_named(all)).is_empty());
     }
 
@@ -463,10 +463,10 @@ mod tests {
     fn the_retry_delay_of_a_csv_doubles_after_each_failed_install_plan() {
         const MINUTE: Duration = Duration::from_mins(1);
         let at = |second: i64| Timestamp::from_second(second).unwrap();
-        let failed = |made: i64| {
+        let failed = |created: i64| {
             let plan = fields::Plan::clone(&plan(1, "x", true));
             let phase = InstallPlanPhase::Failed;
-            Arc::new(fields::Plan { created: at(made).to_string(), phase, ..plan })
+            Arc::new(fields::Plan { created: at(created).to_string(), phase, ..plan })
         };
         let remaining_delay = |plans: &Plans, csv: &str, now: i64| {
             retry_delay(plans, csv, MINUTE, at(now)).map_or(0, |rest| rest.as_secs())

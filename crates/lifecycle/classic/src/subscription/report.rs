@@ -44,14 +44,11 @@ impl Controller {
                 let failure_of = failures
                     .iter()
                     .find(|failure| failure.subscriptions.contains(&subscription.metadata.name));
-                match failure_of {
-                    Some(failure) => {
-                        unresolved(&mut status, failure.reason.clone(), &failure.message, now);
-                    }
-                    None => {
-                        let pending = pending_reasons.get(&subscription.metadata.name);
-                        unpack::write_conditions(&mut status, pending, now);
-                    }
+                if let Some(failure) = failure_of {
+                    unresolved(&mut status, failure.reason.clone(), &failure.message, now);
+                } else {
+                    let pending = pending_reasons.get(&subscription.metadata.name);
+                    unpack::write_conditions(&mut status, pending, now);
                 }
                 if status != subscription.status {
                     status.last_updated = Some(now);

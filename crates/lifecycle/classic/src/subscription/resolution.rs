@@ -389,7 +389,7 @@ fn install_decision(
     }
     let busy = |name: &String| {
         (input.failed.contains(name) && input.backing_off.contains(csv_name))
-            || input.planned.iter().any(|planned| planned.name == *name)
+            || input.planned.iter().any(|generated| generated.name == *name)
             || (input.in_flight.contains(name) && !input.failed.contains(name))
     };
     if subscriptions.iter().any(busy) { InstallDecision::Wait } else { InstallDecision::Install }

@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(status.state, SubscriptionState::AtLatestKnown);
         assert_eq!(status.install_plan_ref, all[0].status.install_plan_ref);
         assert_eq!(superseded(&all), [], "not before the other has taken over");
-        let [made, mut mine] = all;
+        let [generated, mut mine] = all;
         mine.status = status;
-        let all = [made, mine];
+        let all = [generated, mine];
         let gone: Vec<_> = superseded(&all)
             .into_iter()
             .map(|(generated, _)| generated.metadata.name.as_str())

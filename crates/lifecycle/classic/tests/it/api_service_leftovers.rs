@@ -51,9 +51,9 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
         (&builtin::ROLE_BINDING, Some("kube-system"), "server-service-auth-reader"),
         (&builtin::API_SERVICE, None, API),
     ] {
-        let made = cluster.find(resource, namespace, name).await.unwrap();
+        let found = cluster.find(resource, namespace, name).await.unwrap();
         // shows E040 APS-06
-        assert!(made.is_some(), "{name}");
+        assert!(found.is_some(), "{name}");
     }
     let old = ca_hash(&wait_for_deployment(&olm, "team", "server").await);
     assert!(!old.is_empty());

@@ -11,13 +11,13 @@ const API: &str = "v1.api.example.com";
 
 /// Two APIs of the Deployment `anvil`: two kinds of one group and version.
 pub(crate) fn owned_api_services() -> Value {
-    let of = |kind: &str, plural: &str| {
+    let description = |kind: &str, plural: &str| {
         json!({
             "group": "api.example.com", "version": "v1", "kind": kind, "name": plural,
             "deploymentName": "anvil", "containerPort": 5443,
         })
     };
-    json!([of("Forge", "forges"), of("Hearth", "hearths")])
+    json!([description("Forge", "forges"), description("Hearth", "hearths")])
 }
 
 fn publish_with_api_services(olm: &OlmCluster, versions: &[&str], edit: impl Fn(&mut Value)) {

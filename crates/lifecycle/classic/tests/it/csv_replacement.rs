@@ -205,10 +205,13 @@ async fn crds_of_several_versions_are_handed_from_csv_to_csv() {
             versions,
         );
         // shows E043
-        let made = create_successor(&olm, csv).await;
+        let successor = create_successor(&olm, csv).await;
         olm.wait_until_idle().await;
         let reinstalled = wait_for_phase(&olm, "team", name, "Succeeded").await;
-        assert_eq!(reinstalled.get(&["status", "conditions"]), made.get(&["status", "conditions"]));
+        assert_eq!(
+            reinstalled.get(&["status", "conditions"]),
+            successor.get(&["status", "conditions"])
+        );
         wait_for_deployment(&olm, "team", own).await;
     }
     for old in ["d1", "d2"] {

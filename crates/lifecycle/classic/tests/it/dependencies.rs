@@ -219,7 +219,8 @@ async fn dependency_is_installed_by_the_same_plan_with_a_generated_subscription(
     subscribe(&olm, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     olm.wait_until_succeeded("chisel.v1.0.0").await;
-    let made = wait_until_latest(&olm, "chisel-beta-cat-olm", "chisel.v1.0.0").await;
+    let dependency_subscription =
+        wait_until_latest(&olm, "chisel-beta-cat-olm", "chisel.v1.0.0").await;
     let anvil = wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let plans = wait_until_plans_complete(&olm).await;
     assert_eq!(plans.len(), 1);
@@ -231,19 +232,19 @@ async fn dependency_is_installed_by_the_same_plan_with_a_generated_subscription(
         ["anvil.v1.0.0", "chisel.v1.0.0"]
     );
     assert_eq!(plans[0].owner_references().len(), 1, "the dependency was not there yet");
-    assert_eq!(made.label("olm.managed"), Some("true"));
-    assert_eq!(made.annotation("olm.generated-by"), Some(plans[0].name()));
+    assert_eq!(dependency_subscription.label("olm.managed"), Some("true"));
+    assert_eq!(dependency_subscription.annotation("olm.generated-by"), Some(plans[0].name()));
     assert_eq!(
-        made.get(&["spec"]),
+        dependency_subscription.get(&["spec"]),
         Some(&json!({
             "name": "chisel", "channel": "beta", "source": "cat", "sourceNamespace": "olm",
             "startingCSV": "chisel.v1.0.0", "installPlanApproval": "Automatic",
         }))
     );
     for path in [&["status", "installPlanRef"], &["status", "installplan"]] {
-        assert_eq!(made.get(path), anvil.get(path));
+        assert_eq!(dependency_subscription.get(path), anvil.get(path));
     }
-    assert_eq!(made.i64(&["status", "installPlanGeneration"]), None);
+    assert_eq!(dependency_subscription.i64(&["status", "installPlanGeneration"]), None);
     olm.wait_until_idle().await;
 }
 

@@ -109,9 +109,9 @@ async fn steps_and_deployments_use_the_operator_groups_service_account() {
     // The controller creates the CRD with its own permissions.
     let cluster = olm.cluster.cluster();
     let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
-    let made = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
+    let crd = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
     // shows E085 SCO-02
-    assert!(made.is_some());
+    assert!(crd.is_some());
 }
 
 #[tokio::test]

@@ -65,10 +65,10 @@ async fn upgrade_chain_is_installed_version_by_version() {
         .collect();
     // shows E007 UPG-01 UPG-02
     assert_eq!(names, ["anvil.v1.0.0", "anvil.v1.1.0", "anvil.v1.2.0"]);
-    let made = plans[1].array(&["status", "plan"]);
-    let made = made.iter().find(|step| step["resource"]["name"] == "anvil.v1.1.0").unwrap();
+    let steps = plans[1].array(&["status", "plan"]);
+    let csv_step = steps.iter().find(|step| step["resource"]["name"] == "anvil.v1.1.0").unwrap();
     // shows E007
-    assert!(["Created", "Present"].contains(&made["status"].as_str().unwrap()), "{made}");
+    assert!(["Created", "Present"].contains(&csv_step["status"].as_str().unwrap()), "{csv_step}");
     olm.cluster
         .wait_for(&builtin::CONFIG_MAP, Some("team"), "anvil-settings", |config_map| {
             config_map.str(&["data", "version"]) == Some("1.2.0")
@@ -115,12 +115,11 @@ async fn manual_install_plan_waits_for_approval() {
         approved += 1;
         // shows E006 E008 IP-03
         assert_eq!(plans.len(), approved, "nothing is planned before the one before is approved");
-        let made = olm.cluster.cluster();
-        let made = made.find(&CLUSTER_SERVICE_VERSION, Some("team"), version).await.unwrap();
-        // shows IP-03 SUB-05 E008
-        assert!(made.is_none(), "{version} before its plan is approved");
-        let approve = Patch::Merge(json!({"spec": {"approved": true}}));
         let cluster = olm.cluster.cluster();
+        let csv = cluster.find(&CLUSTER_SERVICE_VERSION, Some("team"), version).await.unwrap();
+        // shows IP-03 SUB-05 E008
+        assert!(csv.is_none(), "{version} before its plan is approved");
+        let approve = Patch::Merge(json!({"spec": {"approved": true}}));
         cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
         // shows AT-SUB-01 E006 E008 SUB-04
         olm.wait_until_succeeded(version).await;

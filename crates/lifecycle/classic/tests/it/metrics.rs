@@ -27,7 +27,7 @@ async fn wait_for_series(olm: &OlmCluster, names: &[&str], wanted: &[&str]) -> V
                 })
             };
             let lines: Vec<String> = text.lines().filter(of_names).map(str::to_owned).collect();
-            if wanted.iter().all(|wanted| lines.iter().any(|line| line == wanted)) {
+            if wanted.iter().all(|wanted_line| lines.iter().any(|line| line == wanted_line)) {
                 return lines;
             }
             // The caches lag behind the API.

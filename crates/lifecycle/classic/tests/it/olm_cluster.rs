@@ -255,46 +255,57 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
     }
 
     /// Waits until a CSV in the namespace `team` has a phase and reason.
-    pub(crate) async fn wait_for_csv(&self, version: &str, phase: &str, reason: &str) -> Object {
+    #[track_caller]
+    pub(crate) fn wait_for_csv(
+        &self,
+        version: &str,
+        phase: &str,
+        reason: &str,
+    ) -> impl Future<Output = Object> + Send + use<> {
         let (phase, reason) = (phase.to_owned(), reason.to_owned());
-        self.cluster
-            .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), version, move |csv| {
-                csv.str(&["status", "phase"]) == Some(&phase)
-                    && csv.str(&["status", "reason"]) == Some(&reason)
-            })
-            .await
+        self.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), version, move |csv| {
+            csv.str(&["status", "phase"]) == Some(&phase)
+                && csv.str(&["status", "reason"]) == Some(&reason)
+        })
     }
 
     /// Waits until a CSV in the namespace `team` succeeded.
-    pub(crate) async fn wait_until_succeeded(&self, version: &str) -> Object {
-        self.wait_for_csv(version, "Succeeded", "InstallSucceeded").await
+    #[track_caller]
+    pub(crate) fn wait_until_succeeded(
+        &self,
+        version: &str,
+    ) -> impl Future<Output = Object> + Send + use<> {
+        self.wait_for_csv(version, "Succeeded", "InstallSucceeded")
     }
 
     /// Waits until the Subscription `anvil` matches.
-    pub(crate) async fn wait_for_subscription(
+    #[track_caller]
+    pub(crate) fn wait_for_subscription(
         &self,
         predicate: impl FnMut(&Object) -> bool + Send + 'static,
-    ) -> Object {
-        self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", predicate).await
+    ) -> impl Future<Output = Object> + Send {
+        self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", predicate)
     }
 
     /// Waits until the InstallPlans of the namespace `team` match.
-    pub(crate) async fn wait_for_plans(
+    #[track_caller]
+    pub(crate) fn wait_for_plans(
         &self,
         predicate: impl FnMut(&[&Object]) -> bool + Send + 'static,
-    ) -> Vec<Object> {
+    ) -> impl Future<Output = Vec<Object>> + Send {
         let mut selection = Selection::all(INSTALL_PLAN.clone());
         selection.namespace = Some("team".to_owned());
-        self.cluster.wait_for_all(selection, predicate).await
+        self.cluster.wait_for_all(selection, predicate)
     }
 
     /// Waits for an Event about an object; returns its type and message.
-    pub(crate) async fn wait_for_event(
+    #[track_caller]
+    pub(crate) fn wait_for_event(
         &self,
         kind: &str,
         name: &str,
         reason: &str,
-    ) -> (String, String) {
+    ) -> impl Future<Output = (String, String)> + Send + use<> {
         let wanted = [kind, name, reason].map(str::to_owned);
         let fits = move |event: &Object| {
             event.str(&["involvedObject", "kind"]) == Some(&wanted[0])
@@ -303,11 +314,13 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         };
         let same = fits.clone();
         let all = Selection::all(builtin::EVENT);
-        let events =
-            self.cluster.wait_for_all(all, move |all| all.iter().any(|event| same(event))).await;
-        let event = events.iter().find(|event| fits(event)).unwrap();
-        let text = |field: &str| event.str(&[field]).unwrap_or_default().to_owned();
-        (text("type"), text("message"))
+        let events = self.cluster.wait_for_all(all, move |all| all.iter().any(|event| same(event)));
+        async move {
+            let events = events.await;
+            let event = events.iter().find(|event| fits(event)).unwrap();
+            let text = |field: &str| event.str(&[field]).unwrap_or_default().to_owned();
+            (text("type"), text("message"))
+        }
     }
 
     /// Kind, key and resource version of every object that the controllers write.
@@ -348,7 +361,11 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             }
             before = after;
         }
-        panic!("is written while nothing happens: {new:?}");
+        panic!(
+            "the controllers still write after {ROUNDS} rounds of half a second; the latest writes \
+             (kind, object, resource version):\n{}",
+            new.join("\n")
+        );
     }
 
     async fn resource_versions_of(&self, resource: &Resource) -> Vec<String> {

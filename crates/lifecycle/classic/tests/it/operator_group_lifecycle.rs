@@ -77,16 +77,16 @@ async fn operator_group_with_a_selector_has_copies_and_roles_in_selected_namespa
     let olm = olm_without_groups(&[]).await;
     create_namespace(&olm.cluster, "home", "team: x").await;
     create_namespace(&olm.cluster, "away", "team: x").await;
-    let made = json!({
+    let group_manifest = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "og", "namespace": "home"},
         "spec": {"selector": {"matchLabels": {"team": "x"}}},
     });
-    olm.cluster.apply(object(made)).await;
+    olm.cluster.apply(object(group_manifest)).await;
     // shows C29 OG-11 OG-14
-    let made = wait_for_targets(&olm, "home", "og", &["away", "home"]).await;
+    let group = wait_for_targets(&olm, "home", "og", &["away", "home"]).await;
     // shows OG-14
-    assert!(made.str(&["status", "lastUpdated"]).is_some());
+    assert!(group.str(&["status", "lastUpdated"]).is_some());
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
     create_account(&olm, "home", "sa", &full_access_rule("hats")).await;
     let csv = with_owned_crd(csv_in("home", "v", &[deployment("d")]), "hats");
@@ -236,8 +236,8 @@ async fn csv_runs_with_each_install_mode_as_soon_as_it_supports_it() {
 /// A catalog with the packages `a` (owns Anvil), `b` (owns Anvil and Saw) and `d` (owns Drill).
 fn catalog_of_three_packages() -> String {
     use crate::dependencies::{ANVIL, Release, catalog};
-    let of = |package, owns| Release { package, owns, ..ANVIL };
-    let all = [of("a", "Anvil"), of("b", "Saw"), of("d", "Drill")];
+    let release = |package, owns| Release { package, owns, ..ANVIL };
+    let all = [release("a", "Anvil"), release("b", "Saw"), release("d", "Drill")];
     let edit = |name: &str, csv: &mut Value| {
         for mode in csv["spec"]["installModes"].as_array_mut().unwrap() {
             mode["supported"] = true.into();
@@ -421,12 +421,12 @@ async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shri
 async fn olm_with_unpermitted_account() -> OlmCluster {
     let olm = olm_without_groups(&["a"]).await;
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
-    let made = json!({
+    let group_manifest = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "og", "namespace": "a"},
         "spec": {"targetNamespaces": ["a"], "serviceAccountName": "sa"},
     });
-    olm.cluster.apply(object(made)).await;
+    olm.cluster.apply(object(group_manifest)).await;
     let reports_missing_account = |group: &Object| {
         true_condition(group, "OperatorGroupServiceAccount")
             == Some(("ServiceAccountNotFound".into(), "ServiceAccount sa not found".into()))
@@ -542,11 +542,11 @@ async fn operator_group_status_and_roles_follow_its_selection() {
     // shows C29 OG-50
     wait_for_provided_apis(&olm, "a", "og", "hats.v1.cluster.com").await;
     let roles = || Selection::all(builtin::CLUSTER_ROLE).labels("olm.owner=og");
-    let made = olm.cluster.wait_for_all(roles(), |all| all.len() == 3).await;
+    let cluster_roles = olm.cluster.wait_for_all(roles(), |all| all.len() == 3).await;
     olm.wait_until_idle().await;
     // Correct ClusterRoles are not written; changed labels and rules are restored.
     let cluster = olm.cluster.cluster();
-    for role in &made {
+    for role in &cluster_roles {
         let now = cluster.get(&builtin::CLUSTER_ROLE, None, role.name()).await.unwrap();
         let broken = Patch::Merge(json!({
             "metadata": {"labels": {"olm.owner.namespace": null}}, "aggregationRule": null,

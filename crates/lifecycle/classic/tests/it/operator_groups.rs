@@ -106,9 +106,9 @@ async fn install_plan_with_two_operator_groups_creates_nothing_and_reports_the_c
         olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), reports_two_groups).await;
     // shows AT-IP-02 IP-11
     assert_ne!(plan.str(&["status", "phase"]), Some("Failed"));
-    let made = cluster.find(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
+    let csv = cluster.find(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
     // shows AT-IP-02 IP-11
-    assert!(made.is_none());
+    assert!(csv.is_none());
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
-    let made = |count: usize| {
+    let wait_for_cluster_roles = |count: usize| {
         let roles = Selection::all(builtin::CLUSTER_ROLE).labels("olm.owner=two");
         olm.cluster.wait_for_all(roles, move |all| {
             if count == 0 { all.is_empty() } else { all.len() >= count }
@@ -204,9 +204,9 @@ async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
     for round in 0..12 {
         olm.apply_group("two").await;
         // The deletion comes at any moment.
-        made(1 + round % 3).await;
+        wait_for_cluster_roles(1 + round % 3).await;
         cluster.delete(&OPERATOR_GROUP, Some("team"), "two", &params).await.unwrap();
-        made(0).await;
+        wait_for_cluster_roles(0).await;
     }
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let all = cluster.list(&builtin::CLUSTER_ROLE, None, &ObjectList::default()).await.unwrap();

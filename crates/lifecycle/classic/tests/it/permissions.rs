@@ -97,12 +97,14 @@ fn namespace_reader_rules() -> Value {
 type Grants = Vec<(Value, Option<Vec<&'static str>>)>;
 
 fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
-    let of = permissions
+    let account_permissions = permissions
         .as_array()
         .unwrap()
         .iter()
         .filter(|permission| permission["serviceAccountName"] == account);
-    of.flat_map(|permission| permission["rules"].as_array().unwrap().clone()).collect()
+    account_permissions
+        .flat_map(|permission| permission["rules"].as_array().unwrap().clone())
+        .collect()
 }
 
 fn rule_allows(rule: &Value, resource: (&str, &str, &str), verb: &str, name: &str) -> bool {

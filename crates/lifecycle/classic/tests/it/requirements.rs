@@ -276,16 +276,16 @@ async fn deployment_spec_labels_and_csv_annotations_reach_the_deployment() {
     csv["metadata"]["annotations"] = json!({"foo1": "bar1", "foo3": "bar3"});
     create_csv(&olm, csv).await;
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
-    let made = wait_for_deployment(&olm, "team", "d").await;
+    let deployed = wait_for_deployment(&olm, "team", "d").await;
     for (key, value) in [("application", "nginx"), ("application.type", "proxy")] {
         // shows E042
-        assert_eq!(made.label(key), Some(value));
+        assert_eq!(deployed.label(key), Some(value));
     }
     assert_eq!(
-        (made.label("olm.owner"), made.label("olm.owner.namespace")),
+        (deployed.label("olm.owner"), deployed.label("olm.owner.namespace")),
         (Some("v"), Some("team"))
     );
-    let annotations = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+    let annotations = deployed.get(&["spec", "template", "metadata", "annotations"]).unwrap();
     for (key, value) in [("foo1", "bar1"), ("foo2", "bar2"), ("foo3", "bar3")] {
         // shows E042
         assert_eq!(annotations[key], value);
@@ -413,10 +413,10 @@ async fn objects_owned_by_two_csvs_are_deleted_with_the_last() {
     let olm = olm_with_namespaces(&[]).await;
     let mut owners = Vec::new();
     for name in ["a", "b"] {
-        let made = create_csv(&olm, csv_in("team", name, &[deployment(name)])).await;
+        let owner = create_csv(&olm, csv_in("team", name, &[deployment(name)])).await;
         wait_for_phase(&olm, "team", name, "Succeeded").await;
         owners.push(json!({
-            "apiVersion": made.api_version(), "kind": made.kind(), "name": name, "uid": made.uid(),
+            "apiVersion": owner.api_version(), "kind": owner.kind(), "name": name, "uid": owner.uid(),
             "controller": false, "blockOwnerDeletion": true,
         }));
     }

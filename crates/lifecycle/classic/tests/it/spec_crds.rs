@@ -190,8 +190,8 @@ async fn object_of_a_very_large_crd_is_validated() {
         "limits": {"cpu": 2, "memory": "4Gi"},
     });
     let anvil = json!({"spec": {"part0": part, "part49": part}});
-    let of = |schema: &Value| crd_with_versions(&[crd_version("v1", true, schema)]);
-    let (loose, strict) = (of(&large_schema(false)), of(&large_schema(true)));
+    let crd = |schema: &Value| crd_with_versions(&[crd_version("v1", true, schema)]);
+    let (loose, strict) = (crd(&large_schema(false)), crd(&large_schema(true)));
     let (valid, bad) = tokio::join!(
         replacement_error(&loose, &anvil, &loose),
         replacement_error(&loose, &anvil, &strict)

@@ -191,9 +191,9 @@ async fn all_steps_except_crds_use_the_operator_groups_service_account() {
     assert_eq!(asked, wanted.map(|(user, everywhere)| (user.to_owned(), everywhere)).into());
     let cluster = olm.cluster.cluster();
     let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
-    let made = cluster.find(crds, None, "chisels.forge.example.com").await.unwrap();
+    let crd = cluster.find(crds, None, "chisels.forge.example.com").await.unwrap();
     // shows SCO-02
-    assert!(made.is_some(), "made all the same");
+    assert!(crd.is_some(), "made all the same");
 }
 
 /// A step of a started InstallPlan.
@@ -299,7 +299,7 @@ async fn install_plan_creates_missing_objects_and_updates_existing_ones() {
     olm.subscribe(json!({})).await;
     let version = olm.wait_until_succeeded("anvil.v1.0.0").await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
-    let of = |kind: &str, name: &str, more: Value| {
+    let manifest = |kind: &str, name: &str, more: Value| {
         let mut manifest = json!({
             "apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "team"},
         });
@@ -313,21 +313,21 @@ async fn install_plan_creates_missing_objects_and_updates_existing_ones() {
     };
     let annotated = |key: &str, value: &str| json!({"annotations": {key: value}});
     for manifest in [
-        of("ServiceAccount", "same", json!({"imagePullSecrets": [{"name": "mine"}]})),
-        of(
+        manifest("ServiceAccount", "same", json!({"imagePullSecrets": [{"name": "mine"}]})),
+        manifest(
             "ServiceAccount",
             "other",
             json!({"metadata": annotated("mine", "1"), "imagePullSecrets": [{"name": "mine"}]}),
         ),
-        of("ConfigMap", "old", json!({"data": {"a": "1", "b": "1"}})),
-        of("Secret", "old", json!({"stringData": {"a": "1"}})),
+        manifest("ConfigMap", "old", json!({"data": {"a": "1", "b": "1"}})),
+        manifest("Secret", "old", json!({"stringData": {"a": "1"}})),
     ] {
         olm.cluster.apply(object(manifest)).await;
     }
     let core = ("", "v1");
     let put = |kind: &str, name: &str, more: Value| {
         let real = if kind == "BundleSecret" { "Secret" } else { kind };
-        step(core, kind, name, &of(real, name, more))
+        step(core, kind, name, &manifest(real, name, more))
     };
     let rule = json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",

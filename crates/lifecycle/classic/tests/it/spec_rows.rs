@@ -241,12 +241,14 @@ async fn one_install_plan_takes_each_csv_from_the_catalog_of_its_subscription() 
     olm.apply_group("og").await;
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
-    let made = wait_until_latest(&olm, "anvil-stable-far-team", "anvil.v1.0.0").await;
-    let healthy = made.array(&["status", "conditions"]).iter().any(|condition| {
-        condition["type"] == "CatalogSourcesUnhealthy" && condition["status"] == "False"
-    });
+    let dependency_subscription =
+        wait_until_latest(&olm, "anvil-stable-far-team", "anvil.v1.0.0").await;
+    let healthy =
+        dependency_subscription.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["type"] == "CatalogSourcesUnhealthy" && condition["status"] == "False"
+        });
     // shows E073
-    assert!(healthy, "{made:?}");
+    assert!(healthy, "{dependency_subscription:?}");
     let plans = olm.wait_for_plans(|_| true).await;
     // shows E082
     assert_eq!(plans.len(), 1);

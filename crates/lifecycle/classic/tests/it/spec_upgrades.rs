@@ -30,9 +30,10 @@ async fn dependency_is_the_latest_entry_that_provides_the_kind() {
     subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     // shows E001
-    let made = wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.2.0").await;
+    let dependency_subscription =
+        wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.2.0").await;
     // shows E001
-    assert_eq!(made.str(&["spec", "startingCSV"]), Some("chisel.v1.2.0"));
+    assert_eq!(dependency_subscription.str(&["spec", "startingCSV"]), Some("chisel.v1.2.0"));
     // The head lacks the required kind, so it is not chosen.
     assert_eq!(wait_until_plans_complete(&olm).await.len(), 1);
 }

@@ -91,7 +91,7 @@ async fn subscribe_in_order(
                 olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, planned).await;
             }
             Gap::Served => {
-                if let Some((_, version)) = served.iter().find(|served| served.0 == *name) {
+                if let Some((_, version)) = served.iter().find(|version| version.0 == *name) {
                     wait_until_latest(&olm, name, version).await;
                 }
                 olm.wait_until_idle().await;

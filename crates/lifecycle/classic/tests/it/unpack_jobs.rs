@@ -182,10 +182,10 @@ async fn bundle_config_map_of_an_earlier_unpack_job_is_used() {
     // shows K14
     olm.wait_for_subscription(arrived).await;
     let cluster = olm.cluster.cluster();
-    let made =
+    let jobs =
         cluster.list(&builtin::JOB, Some(CATALOG_NAMESPACE), &ObjectList::default()).await.unwrap();
     // shows K14
-    assert!(made.items.is_empty());
+    assert!(jobs.items.is_empty());
 }
 
 /// Sets the unpack retry interval of the OperatorGroup, and a timeout.

@@ -134,8 +134,8 @@ async fn restart_with_a_late_pod_list_creates_no_second_catalog_pod() {
     };
     olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", ready).await;
     olm.stop_controllers().await;
-    let made = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&made);
+    let writes = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&writes);
     let slow = olm.cluster.with_faults(move |request| {
         if request.is_write() && request.target.contains("/namespaces/team/") {
             heard.lock().unwrap().push(format!("{} {}", request.method, request.target));
@@ -153,7 +153,7 @@ async fn restart_with_a_late_pod_list_creates_no_second_catalog_pod() {
     });
     apply(&olm, other).await;
     olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "other", ready).await;
-    assert_eq!(*made.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*writes.lock().unwrap(), Vec::<String>::new());
     assert_eq!(wait_for_catalog_pod(&olm, |_| true).await.uid(), pod.uid());
 }
 

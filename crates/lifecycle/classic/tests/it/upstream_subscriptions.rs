@@ -154,8 +154,9 @@ async fn subscription_config_reaches_the_deployment_and_all_its_containers() {
         "nodeSelector": {"foo": "bar"},
     });
     olm.subscribe(json!({"config": config})).await;
-    let made = olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", |_| true).await;
-    let pod = made.get(&["spec", "template", "spec"]).unwrap();
+    let deployed =
+        olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", |_| true).await;
+    let pod = deployed.get(&["spec", "template", "spec"]).unwrap();
     let has = |list: &Value, wanted: &Value| {
         list.as_array().into_iter().flatten().any(|entry| {
             // The API adds defaults.
@@ -232,10 +233,10 @@ async fn dependency_comes_from_the_same_catalog_then_by_priority_then_by_name() 
         olm.apply_group("og").await;
         subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
         wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
-        let mut made = subscription_names(&olm).await;
-        made.retain(|name| name != "anvil");
+        let mut generated_names = subscription_names(&olm).await;
+        generated_names.retain(|name| name != "anvil");
         // shows CAT-07 E016 E017 E018
-        assert_eq!(made, [format!("chisel-stable-{from}-olm")], "{own} {one} {two}");
+        assert_eq!(generated_names, [format!("chisel-stable-{from}-olm")], "{own} {one} {two}");
     }
 }
 

@@ -97,29 +97,31 @@ pub(crate) async fn create_csv(olm: &OlmCluster, csv: Value) -> Object {
 }
 
 /// Waits until a CSV has a phase.
-pub(crate) async fn wait_for_phase(
+#[track_caller]
+pub(crate) fn wait_for_phase(
     olm: &OlmCluster,
     namespace: &str,
     name: &str,
     phase: &'static str,
-) -> Object {
+) -> impl Future<Output = Object> + Send + use<> {
     let at = move |csv: &Object| csv.str(&["status", "phase"]) == Some(phase);
-    olm.cluster.wait_for(&CSV, Some(namespace), name, at).await
+    olm.cluster.wait_for(&CSV, Some(namespace), name, at)
 }
 
 /// Waits until a CSV has a phase and reason.
-pub(crate) async fn wait_for_reason(
+#[track_caller]
+pub(crate) fn wait_for_reason(
     olm: &OlmCluster,
     namespace: &str,
     name: &str,
     phase: &'static str,
     reason: &'static str,
-) -> Object {
+) -> impl Future<Output = Object> + Send + use<> {
     let at = move |csv: &Object| {
         csv.str(&["status", "phase"]) == Some(phase)
             && csv.str(&["status", "reason"]) == Some(reason)
     };
-    olm.cluster.wait_for(&CSV, Some(namespace), name, at).await
+    olm.cluster.wait_for(&CSV, Some(namespace), name, at)
 }
 
 /// Patches a CSV.
@@ -209,6 +211,11 @@ pub(crate) async fn is_allowed(
 }
 
 /// Waits for a Deployment.
-pub(crate) async fn wait_for_deployment(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
-    olm.cluster.wait_for(&builtin::DEPLOYMENT, Some(namespace), name, |_| true).await
+#[track_caller]
+pub(crate) fn wait_for_deployment(
+    olm: &OlmCluster,
+    namespace: &str,
+    name: &str,
+) -> impl Future<Output = Object> + Send + use<> {
+    olm.cluster.wait_for(&builtin::DEPLOYMENT, Some(namespace), name, |_| true)
 }

@@ -117,17 +117,17 @@ async fn roles_and_copies_are_deleted_in_namespaces_that_are_no_longer_targets()
     olm.apply_group_for("og", &["a"]).await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let of = |namespace: &'static str, wanted: usize| {
+    let wait_for_copied_roles = |namespace: &'static str, wanted: usize| {
         let mut selection = mainstay_client::Selection::all(builtin::ROLE);
         selection.namespace = Some(namespace.to_owned());
         olm.cluster.wait_for_all(selection, move |all| {
             all.iter().filter(|csv| csv.label("olm.copiedFrom") == Some("team")).count() == wanted
         })
     };
-    of("a", 1).await;
+    wait_for_copied_roles("a", 1).await;
     olm.patch(&OPERATOR_GROUP, "og", json!({"spec": {"targetNamespaces": ["b"]}})).await;
-    of("b", 1).await;
-    of("a", 0).await;
+    wait_for_copied_roles("b", 1).await;
+    wait_for_copied_roles("a", 0).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
 }
 

@@ -8,11 +8,12 @@
 //! downloads that have it open continue.
 
 use mainstay_image::digest::Digest;
-use mainstay_registry::{ServedCatalogs, ServedDocuments, stored};
+use mainstay_registry::{RegistryIndex, ServedCatalogs, ServedDocuments, stored};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The content of all catalogs.
 pub(crate) struct Contents {
@@ -29,7 +30,26 @@ pub(super) struct CatalogContent {
     /// The digest of its image.
     pub(super) digest: Digest,
     /// The content.
-    pub(super) stored: Arc<ServedDocuments>,
+    pub(super) documents: Documents,
+}
+
+/// Where the documents of a catalog are.
+#[derive(Clone, Debug)]
+pub(super) enum Documents {
+    /// In the content folder, from an image.
+    Stored(Arc<ServedDocuments>),
+    /// In the index of a catalog folder, which the classic catalog serves as well.
+    Folder(Arc<RegistryIndex>),
+}
+
+impl CatalogContent {
+    /// When the content was stored, or the folder changed.
+    pub(super) fn modified(&self) -> SystemTime {
+        match &self.documents {
+            Documents::Stored(stored) => stored.modified(),
+            Documents::Folder(index) => index.modified(),
+        }
+    }
 }
 
 impl Contents {
@@ -52,8 +72,12 @@ impl Contents {
     pub(super) fn open(&self, digest: &Digest) -> Option<Arc<ServedDocuments>> {
         let in_memory = {
             let used = self.used.lock();
-            let found = used.values().find(|content| content.digest == *digest);
-            found.map(|content| Arc::clone(&content.stored))
+            used.values().filter(|content| content.digest == *digest).find_map(|content| {
+                match &content.documents {
+                    Documents::Stored(stored) => Some(Arc::clone(stored)),
+                    Documents::Folder(_) => None,
+                }
+            })
         };
         in_memory.or_else(|| {
             let folder = self.subfolder(digest);
@@ -74,7 +98,11 @@ impl Contents {
     pub(super) fn serve(&self, name: &str, content: CatalogContent) {
         let before = {
             let mut used = self.used.lock();
-            self.served.add(name).put_documents(Arc::clone(&content.stored));
+            let served = self.served.add(name);
+            match &content.documents {
+                Documents::Stored(stored) => served.put_documents(Arc::clone(stored)),
+                Documents::Folder(index) => served.put(Arc::clone(index)),
+            }
             used.insert(name.to_owned(), content)
         };
         if let Some(before) = before {

@@ -1,6 +1,6 @@
 //! The controller of ClusterCatalogs.
 
-use super::content::CatalogContent;
+use super::content::{CatalogContent, Documents};
 use super::decide::{self, Attempt, Outcome, Step};
 use super::failure::LoadFailure;
 use super::load;
@@ -41,6 +41,18 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
             context.catalog_changes.send_modify(|changes| *changes = changes.wrapping_add(1));
             queue.add(change.key.clone());
         })
+        .watch_source(|enqueuer| {
+            for (name, folder) in &context.folders {
+                let (mut changes, enqueuer) = (folder.changes(), enqueuer.clone());
+                let key = NamespacedName::cluster(name.as_str());
+                tokio::spawn(async move {
+                    // Ends when the folder is not followed any more.
+                    while changes.changed().await.is_ok() {
+                        enqueuer.with(|_, queue| queue.add(key.clone()));
+                    }
+                });
+            }
+        })
         .reconcile(Controller {
             context: Arc::clone(&context),
             attempts: Mutex::default(),
@@ -68,6 +80,7 @@ impl Reconciler for Controller {
             Step::Withdraw => self.withdraw(key, &catalog).await,
             Step::Prepare => self.prepare(key, &catalog).await,
             Step::Load => self.load(key, &catalog).await,
+            Step::Report(_) if self.has_newer_folder(&catalog) => self.load(key, &catalog).await,
             Step::Report(due) => {
                 if let Some(attempt) = attempt {
                     self.report(key, &catalog, &attempt.outcome, None).await?;
@@ -79,6 +92,16 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
+    /// Whether the folder behind a catalog has other content than what is served.
+    fn has_newer_folder(&self, catalog: &ClusterCatalog) -> bool {
+        let Some(index) = load::folder(&self.context, catalog).and_then(|folder| folder.index())
+        else {
+            return false;
+        };
+        let current = self.context.contents.current(&catalog.metadata.name);
+        current.is_none_or(|current| current.digest.to_string() != index.catalog().digest())
+    }
+
     /// Stops serving a catalog, and forgets its last attempt.
     async fn forget(&self, key: &NamespacedName) {
         self.attempts.lock().remove(key);
@@ -152,7 +175,7 @@ impl Controller {
             Ok(loaded) => {
                 let same = before.is_some_and(|before| before.digest == loaded.content.digest);
                 let result = if same { LoadResult::Unchanged } else { LoadResult::Loaded };
-                let unpacked = jiff::Timestamp::try_from(loaded.content.stored.modified());
+                let unpacked = jiff::Timestamp::try_from(loaded.content.modified());
                 let unpacked = Time::new(unpacked.unwrap_or_else(|_| context.clock.now()));
                 let resolved = loaded.resolved.clone();
                 (result, Outcome::Loaded { resolved, unpacked }, None)
@@ -201,7 +224,7 @@ impl Controller {
             return;
         };
         if let Some(stored) = load::open(&self.context, &digest).await {
-            self.serve(key, CatalogContent { digest, stored }).await;
+            self.serve(key, CatalogContent { digest, documents: Documents::Stored(stored) }).await;
         }
     }
 

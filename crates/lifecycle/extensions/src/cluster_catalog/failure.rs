@@ -27,6 +27,11 @@ pub(super) enum LoadFailure {
     },
     /// The image reference has a tag and a digest.
     TagAndDigest,
+    /// The catalog folder has no content.
+    Folder {
+        /// Why it has none.
+        why: String,
+    },
     /// The image cannot be pulled.
     Pull(StepError),
     /// The image has no content that can be served.
@@ -90,6 +95,7 @@ impl fmt::Display for LoadFailure {
                 "source catalog content: terminal error: error creating reference: Docker \
                  references with both a tag and digest are currently not supported",
             ),
+            Self::Folder { why } => write!(f, "source catalog content: catalog folder: {why}"),
             Self::Pull(error) => write!(f, "source catalog content: {}", PullText(error)),
             Self::Documents { error: DocumentsError::NoLabel, by_digest } => {
                 let terminal = if *by_digest { "terminal error: " } else { "" };

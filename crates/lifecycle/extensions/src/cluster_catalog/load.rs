@@ -1,6 +1,6 @@
 //! Loading: from the spec of a catalog to stored content.
 
-use super::content::CatalogContent;
+use super::content::{CatalogContent, Documents};
 use super::failure::LoadFailure;
 use crate::context::Context;
 use mainstay_api::{ClusterCatalog, ClusterCatalogSourceType};
@@ -50,11 +50,16 @@ pub(super) async fn load(
     catalog: &ClusterCatalog,
 ) -> Result<Loaded, LoadFailure> {
     let reference = reference(catalog)?;
+    if let Some(folder) = folder(context, catalog) {
+        return load_folder(&folder, &reference);
+    }
     let (puller, requester) = (&context.puller, &context.requester);
     let digest = puller.resolve(&reference, requester).await.map_err(LoadFailure::Pull)?;
     let resolved = format!("{}@{digest}", reference.repository());
-    let loaded =
-        |digest: Digest, stored| Loaded { content: CatalogContent { digest, stored }, resolved };
+    let loaded = |digest: Digest, stored| {
+        let documents = Documents::Stored(stored);
+        Loaded { content: CatalogContent { digest, documents }, resolved }
+    };
     if let Some(stored) = open(context, &digest).await {
         return Ok(loaded(digest, stored));
     }
@@ -76,6 +81,40 @@ pub(super) async fn load(
     };
     let stored = mainstay_images::blocking(create, LoadFailure::Ended).await?;
     Ok(loaded(digest, Arc::new(stored)))
+}
+
+/// The folder behind a catalog, if its reference is that of the folder with its name.
+pub(super) fn folder(
+    context: &Context,
+    catalog: &ClusterCatalog,
+) -> Option<Arc<mainstay_registry::ServedCatalog>> {
+    let name = catalog.metadata.name.as_str();
+    let reference = &catalog.spec.source.image.as_ref()?.reference;
+    (*reference == folder_reference(name)).then(|| context.folders.get(name).cloned()).flatten()
+}
+
+/// The image reference of a ClusterCatalog whose content is that of a catalog folder with its name. No
+/// registry can have the host.
+pub fn folder_reference(name: &str) -> String {
+    format!("folder.mainstay.invalid/{name}:folder")
+}
+
+/// Takes the content that a catalog folder has now.
+fn load_folder(
+    folder: &mainstay_registry::ServedCatalog,
+    reference: &ImageReference,
+) -> Result<Loaded, LoadFailure> {
+    let state = folder.state();
+    let Some(index) = &state.index else {
+        let why = state.problem.as_deref().unwrap_or("the folder is being read");
+        return Err(LoadFailure::Folder { why: why.to_owned() });
+    };
+    let digest = index.catalog().digest();
+    let parsed = digest.parse::<Digest>();
+    let digest = parsed.map_err(|error| LoadFailure::Folder { why: error.to_string() })?;
+    let resolved = format!("{}@{digest}", reference.repository());
+    let documents = Documents::Folder(Arc::clone(index));
+    Ok(Loaded { content: CatalogContent { digest, documents }, resolved })
 }
 
 /// Opens the content of a digest, if it is stored.

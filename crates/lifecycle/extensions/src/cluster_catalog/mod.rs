@@ -18,4 +18,5 @@ mod metrics;
 
 pub(crate) use content::Contents;
 pub(crate) use controller::register;
+pub use load::folder_reference;
 pub(crate) use metrics::{LoadCounters, write as write_metrics};

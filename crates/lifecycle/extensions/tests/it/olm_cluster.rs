@@ -15,6 +15,7 @@ use mainstay_object::Object;
 use mainstay_registry::ServedCatalogs;
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,7 @@ impl OlmCluster {
             external_address: "catalogs.example".to_owned(),
             images,
             content: self.content(),
+            folders: BTreeMap::new(),
             served: Arc::clone(&self.served),
             retry: (Duration::from_millis(10), Duration::from_millis(200)),
         };

@@ -83,10 +83,10 @@ async fn package_that_leaves_a_label_selector_is_deleted_and_that_enters_it_adde
 
 #[tokio::test]
 async fn removed_catalog_reveals_the_package_of_the_next_catalog() {
-    let of = |name: &str| source("olm", name, Some(catalog(&simple("kiwi", "1.0.0"))));
-    let api = TestApi::new(vec![of("a"), of("b")]);
+    let catalog_source = |name: &str| source("olm", name, Some(catalog(&simple("kiwi", "1.0.0"))));
+    let api = TestApi::new(vec![catalog_source("a"), catalog_source("b")]);
     let mut watch = api.watch(&format!("{ALL}&resourceVersion={}", revision(&api).await)).await;
-    api.set_catalogs(vec![of("b")]);
+    api.set_catalogs(vec![catalog_source("b")]);
     assert_eq!(watch.next_summary().await, "DELETED team/kiwi of a");
     assert_eq!(watch.next_summary().await, "ADDED team/kiwi of b");
 }

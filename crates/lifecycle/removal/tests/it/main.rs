@@ -192,7 +192,8 @@ fn leftovers_of_an_interrupted_removal_are_found_by_package_and_csv() {
     let error = find_operator(&leftovers, &request("coffee")).unwrap_err().render();
     assert!(error.contains("it has: teapot"), "{error}");
     let other_namespace = UninstallRequest { namespace: "lab".to_owned(), ..request("teapot") };
-    assert!(find_operator(&leftovers, &other_namespace).is_err());
+    let found = find_operator(&leftovers, &other_namespace);
+    assert!(found.is_err(), "{found:?}");
     let with_crds = UninstallRequest { definitions: true, ..request("teapot") };
     let mut parts = OperatorParts { versions: Vec::new(), owned: Vec::new(), ..parts() };
     // The Operator lists no other components.
@@ -205,7 +206,7 @@ fn leftovers_of_an_interrupted_removal_are_found_by_package_and_csv() {
     )
     .unwrap();
     assert_eq!(steps(&removal), ["t1", "t2", "d1", "o1"]);
-    assert!(removal.retained.is_empty());
+    assert!(removal.retained.is_empty(), "{:?}", removal.retained);
 }
 
 #[test]
@@ -248,7 +249,8 @@ fn set_reference(plan: &mut Object, map: &str) {
 fn bundle_config_maps_go_unless_an_unfinished_install_plan_references_them() {
     let mut objects = objects(TEAPOT);
     let tea = find_operator(&objects, &request("tea")).unwrap();
-    assert!(bundle_config_maps(&objects, &tea).is_empty());
+    let config_maps = bundle_config_maps(&objects, &tea);
+    assert!(config_maps.is_empty(), "{config_maps:?}");
     set_reference(&mut objects.plans[0], "large");
     let config_maps: Vec<String> =
         bundle_config_maps(&objects, &tea).iter().map(ToString::to_string).collect();
@@ -268,7 +270,7 @@ fn bundle_config_maps_go_unless_an_unfinished_install_plan_references_them() {
         assert_eq!(
             (lists_config_map(&removal.retained), lists_config_map(&removal.deleted)),
             (stays, !stays),
-            "{phase}"
+            "ConfigMap olm/large is (retained, deleted) beside a plan that is {phase}: {removal:?}"
         );
         // Before the Subscription, because the plans that reference it go with the Subscription.
         assert_eq!(steps(&removal)[0], if stays { "s1" } else { "m1" }, "{phase}");
@@ -396,7 +398,7 @@ fn operands_go_before_the_operator_and_crds_after_it() {
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "k1"]);
     assert_eq!(&*removal.steps[0].resource.version, "v1");
     assert_eq!(removal.steps[0].namespace.as_deref(), Some("garden"));
-    assert!(removal.stuck.is_empty());
+    assert!(removal.stuck.is_empty(), "{:?}", removal.stuck);
 
     // Without the operator, the finalizer is never removed.
     let leftovers = InstalledOperator { versions: Vec::new(), ..find_target("tea") };
@@ -420,7 +422,8 @@ fn operands_go_before_the_operator_and_crds_after_it() {
         names(&removal.retained),
         ["InstallPlan kitchen/install-b", "Subscription kitchen/water-stable"]
     );
-    assert!(names(&removal.deleted).contains(&"Operator teapot.kitchen".to_owned()));
+    let deleted = names(&removal.deleted);
+    assert!(deleted.contains(&"Operator teapot.kitchen".to_owned()), "{deleted:?}");
     let follow_steps = removal.steps.iter().filter(|step| step.is_garbage_collected);
     assert_eq!(follow_steps.map(|step| &*step.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
 }
@@ -440,7 +443,8 @@ fn crd_of_another_operator_cannot_go() {
     assert_eq!(stays[0].remedy, None);
     // A ClusterServiceVersion that is gone needs no definition.
     parts.versions.pop();
-    assert!(plan_uninstall(&objects, &parts, &find_target("tea"), &with_crds).is_ok());
+    let plan = plan_uninstall(&objects, &parts, &find_target("tea"), &with_crds);
+    assert!(plan.is_ok(), "{plan:?}");
 }
 
 #[test]

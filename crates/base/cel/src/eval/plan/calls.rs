@@ -55,8 +55,8 @@ impl Planner<'_> {
             (operator::OPT_INDEX | operator::OPT_SELECT, [operand, key]) => {
                 return self.index(*operand, *key, true);
             }
-            (operator::NOT_STRICTLY_FALSE | "__not_strictly_false__", [of]) => {
-                Node::NotStrictlyFalse(*of)
+            (operator::NOT_STRICTLY_FALSE | "__not_strictly_false__", [operand]) => {
+                Node::NotStrictlyFalse(*operand)
             }
             ("or", [first, second]) if has_overload(&callee, "optional_or_optional") => {
                 Node::Alternative(*first, *second)

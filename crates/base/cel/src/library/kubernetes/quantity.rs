@@ -20,7 +20,7 @@ const NAME: &str = "kubernetes.Quantity";
 struct QuantityValue {
     value: Quantity,
     /// Whether it was computed. In upstream `==` fails if its right side is a computed quantity, so
-    /// it fails here too.
+    /// Mainstay fails too.
     computed: bool,
 }
 
@@ -41,7 +41,7 @@ impl Opaque for QuantityValue {
     }
 
     fn go_inside(&self) -> Option<String> {
-        // Upstream prints the original suffix, which is not kept here.
+        // Upstream prints the original suffix, which Mainstay does not keep.
         Some(match self.value.as_integer() {
             Some(integer) => format!("(*resource.Quantity){integer}"),
             None => format!("(*resource.Quantity){}", self.value.as_float()),

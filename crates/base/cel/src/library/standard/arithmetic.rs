@@ -19,7 +19,7 @@ pub(super) fn overloads() -> Vec<Overload> {
                 Overload::function(function, id, params.into(), result, run)
             })
         };
-    let same_types = |id, of: Type| (id, [of.clone(), of.clone()], of);
+    let same_types = |id, cel_type: Type| (id, [cel_type.clone(), cel_type.clone()], cel_type);
     let mut all = Vec::new();
     all.extend(all_of(
         operator::ADD,
@@ -62,10 +62,14 @@ pub(super) fn overloads() -> Vec<Overload> {
             same_types("multiply_uint64", Uint),
         ],
     ));
-    for (id, of) in [("negate_double", Double), ("negate_int64", Int)] {
-        all.push(Overload::function(operator::NEGATE, id, vec![of.clone()], of, |args, _| {
-            args.first().map_or(Err(Error::NoSuchOverload), negate)
-        }));
+    for (id, cel_type) in [("negate_double", Double), ("negate_int64", Int)] {
+        all.push(Overload::function(
+            operator::NEGATE,
+            id,
+            vec![cel_type.clone()],
+            cel_type,
+            |args, _| args.first().map_or(Err(Error::NoSuchOverload), negate),
+        ));
     }
     all.extend(all_of(
         operator::SUBTRACT,

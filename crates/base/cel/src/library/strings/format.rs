@@ -192,8 +192,8 @@ fn write_text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<
             out.push_str("null");
             Ok(())
         }
-        Value::Type(of) => {
-            out.push_str(of.name());
+        Value::Type(cel_type) => {
+            out.push_str(cel_type.name());
             Ok(())
         }
         Value::Optional(_) | Value::Opaque(_) | Value::Object(_) | Value::Preserved(_) => {

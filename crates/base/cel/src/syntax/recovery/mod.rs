@@ -26,7 +26,8 @@ pub(super) fn report_errors(builder: &mut Builder<'_>) {
         visitor::visit(&parser.tree, root, builder);
     }
     if builder.errors.is_empty() {
-        // This is not expected: every text that the first parser rejects has an error here.
+        // This is not expected: this parser finds an error in every text that the first one
+        // rejects.
         builder.errors.push((None, "Syntax error".to_owned()));
     }
 }

@@ -152,7 +152,7 @@ impl<'n> Predictor<'n> {
         let (mut before, mut at) = (first, 0);
         loop {
             let kind = look(at);
-            let reached = self.reach(decision, &configs, kind, false);
+            let reached = self.configs_after_token(decision, &configs, kind, false);
             if self.exhausted() {
                 return Prediction::GivenUp;
             }
@@ -196,7 +196,7 @@ impl<'n> Predictor<'n> {
         let mut at = 0_usize;
         loop {
             let kind = look(at);
-            let reached = self.reach(decision, &configs, kind, true);
+            let reached = self.configs_after_token(decision, &configs, kind, true);
             if self.exhausted() {
                 return Prediction::GivenUp;
             }
@@ -272,7 +272,7 @@ impl<'n> Predictor<'n> {
     }
 
     /// The configurations after a token, if any.
-    fn reach(
+    fn configs_after_token(
         &mut self,
         decision: &Decision<'_>,
         configs: &Configs,
@@ -481,9 +481,9 @@ fn ended_alternative(configs: &Configs, network: &Network) -> Option<u8> {
         config.ended_callers > 0 || (stopped && config.stack == EMPTY)
     };
     let first_ended = |predicate_failed| {
-        let of =
+        let candidates =
             configs.list.iter().filter(move |config| config.predicate_failed == predicate_failed);
-        of.filter(has_ended).map(|config| config.alternative).min()
+        candidates.filter(has_ended).map(|config| config.alternative).min()
     };
     first_ended(false).or_else(|| first_ended(true))
 }

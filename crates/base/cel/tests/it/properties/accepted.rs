@@ -6,8 +6,8 @@ use mainstay_cel::types::Type;
 use mainstay_cel::{CostBudget, Program};
 
 /// Whether all parts of a type are known.
-fn is_known(of: &Type) -> bool {
-    match of {
+fn is_known(cel_type: &Type) -> bool {
+    match cel_type {
         Type::Dyn | Type::Any | Type::Error | Type::Param(_) => false,
         Type::List(element) => is_known(element),
         Type::Map(entry) => is_known(&entry.0) && is_known(&entry.1),

@@ -17,7 +17,8 @@ type Bindings = HashMap<String, Type>;
 
 impl<'a> Generator<'a> {
     pub(crate) fn new(seed: u64, functions: &'a [Overload], variables: &[(&str, Type)]) -> Self {
-        let variables = variables.iter().map(|(name, of)| ((*name).to_owned(), of.clone()));
+        let variables =
+            variables.iter().map(|(name, cel_type)| ((*name).to_owned(), cel_type.clone()));
         Self { random: Random(seed), functions, variables: variables.collect() }
     }
 
@@ -52,43 +53,43 @@ impl<'a> Generator<'a> {
     }
 
     /// An expression of a type, with a maximum depth.
-    pub(crate) fn expression(&mut self, of: &Type, depth: usize) -> String {
+    pub(crate) fn expression(&mut self, cel_type: &Type, depth: usize) -> String {
         if depth == 0 || self.random.percent(12) {
-            return self.leaf(of);
+            return self.leaf(cel_type);
         }
         let choice = self.random.below(100);
         if choice < 25
-            && let Some(expression) = self.literal(of, depth - 1)
+            && let Some(expression) = self.literal(cel_type, depth - 1)
         {
             return expression;
         }
         if choice < 45
-            && let Some(expression) = self.macro_call(of, depth - 1)
+            && let Some(expression) = self.macro_call(cel_type, depth - 1)
         {
             return expression;
         }
-        self.call(of, depth - 1).unwrap_or_else(|| self.leaf(of))
+        self.call(cel_type, depth - 1).unwrap_or_else(|| self.leaf(cel_type))
     }
 
-    fn leaf(&mut self, of: &Type) -> String {
+    fn leaf(&mut self, cel_type: &Type) -> String {
         let known: Vec<&str> =
-            self.variables.iter().filter(|(_, t)| t == of).map(|(name, _)| &**name).collect();
+            self.variables.iter().filter(|(_, t)| t == cel_type).map(|(name, _)| &**name).collect();
         if !known.is_empty() && self.random.percent(60) {
             return self.random.pick(&known).to_owned();
         }
-        literals::leaf(&mut self.random, of)
+        literals::leaf(&mut self.random, cel_type)
     }
 
     /// A list or map literal.
-    fn literal(&mut self, of: &Type, depth: usize) -> Option<String> {
+    fn literal(&mut self, cel_type: &Type, depth: usize) -> Option<String> {
         let length = self.random.below(4);
-        match of {
+        match cel_type {
             Type::List(element) => {
                 let elements: Vec<_> = (0..length)
                     .map(|_| {
                         if self.random.percent(8) {
-                            let of = Type::optional((**element).clone());
-                            return format!("?{}", self.operand(&of, depth));
+                            let cel_type = Type::optional((**element).clone());
+                            return format!("?{}", self.operand(&cel_type, depth));
                         }
                         self.expression(element, depth)
                     })
@@ -109,21 +110,22 @@ impl<'a> Generator<'a> {
     }
 
     /// An expression that may use additional variables.
-    fn within(&mut self, names: &[(&str, &Type)], of: &Type, depth: usize) -> String {
+    fn within(&mut self, names: &[(&str, &Type)], cel_type: &Type, depth: usize) -> String {
         let before = self.variables.len();
-        self.variables.extend(names.iter().map(|(name, of)| ((*name).to_owned(), (*of).clone())));
-        let expression = self.expression(of, depth);
+        self.variables
+            .extend(names.iter().map(|(name, cel_type)| ((*name).to_owned(), (*cel_type).clone())));
+        let expression = self.expression(cel_type, depth);
         self.variables.truncate(before);
         expression
     }
 
-    fn macro_call(&mut self, of: &Type, depth: usize) -> Option<String> {
+    fn macro_call(&mut self, cel_type: &Type, depth: usize) -> Option<String> {
         let element = self.any_type(1);
         let name = format!("v{}", self.variables.len());
         let second = format!("w{}", self.variables.len());
         let (name, second) = (name.as_str(), second.as_str());
         let list = Type::list(element.clone());
-        Some(match of {
+        Some(match cel_type {
             Type::Bool => {
                 let which = self.random.pick(&["all", "exists", "exists_one"]);
                 if self.random.percent(30) {
@@ -139,7 +141,7 @@ impl<'a> Generator<'a> {
                 format!("{range}.{which}({name}, {body})")
             }
             Type::List(expected) if self.random.percent(40) => {
-                let range = self.operand(of, depth);
+                let range = self.operand(cel_type, depth);
                 let body = self.within(&[(name, expected)], &Type::Bool, depth);
                 format!("{range}.filter({name}, {body})")
             }
@@ -159,9 +161,9 @@ impl<'a> Generator<'a> {
                 let body = self.within(&names, &entry.1, depth);
                 format!("{range}.transformMap({name}, {second}, {body})")
             }
-            _ if of.optional_inner().is_some() => {
+            _ if cel_type.optional_inner().is_some() => {
                 let range = self.operand(&Type::optional(element.clone()), depth);
-                let body = self.within(&[(name, &element)], of.optional_inner()?, depth);
+                let body = self.within(&[(name, &element)], cel_type.optional_inner()?, depth);
                 format!("{range}.optMap({name}, {body})")
             }
             _ => return None,
@@ -169,12 +171,12 @@ impl<'a> Generator<'a> {
     }
 
     /// A call of a random function with this result type.
-    fn call(&mut self, of: &Type, depth: usize) -> Option<String> {
+    fn call(&mut self, cel_type: &Type, depth: usize) -> Option<String> {
         let functions = self.functions;
         let mut candidates = Vec::new();
         for overload in functions {
             let mut bound = Bindings::new();
-            if unify(&overload.result, of, &mut bound) {
+            if unify(&overload.result, cel_type, &mut bound) {
                 candidates.push((overload, bound));
             }
         }
@@ -195,19 +197,19 @@ impl<'a> Generator<'a> {
         let args: Vec<String> = params
             .iter()
             .enumerate()
-            .map(|(at, of)| {
+            .map(|(at, cel_type)| {
                 if let Some(text) = literals::argument(&mut self.random, overload.id, at) {
                     return text;
                 }
-                self.operand(of, depth)
+                self.operand(cel_type, depth)
             })
             .collect();
         call_text(overload, &args)
     }
 
     /// Replaces type parameters in a type. Unbound ones become random types.
-    fn substitute(&mut self, of: &Type, bound: &mut Bindings) -> Type {
-        match of {
+    fn substitute(&mut self, cel_type: &Type, bound: &mut Bindings) -> Type {
+        match cel_type {
             Type::Param(name) => {
                 if let Some(known) = bound.get(&**name) {
                     return known.clone();
@@ -238,8 +240,8 @@ impl<'a> Generator<'a> {
     }
 
     /// An expression in parentheses if an operator needs them.
-    fn operand(&mut self, of: &Type, depth: usize) -> String {
-        let expression = self.expression(of, depth);
+    fn operand(&mut self, cel_type: &Type, depth: usize) -> String {
+        let expression = self.expression(cel_type, depth);
         let is_word = expression.chars().all(|c| c.is_ascii_alphabetic());
         if is_word { expression } else { format!("({expression})") }
     }

@@ -93,8 +93,8 @@ const ZONES: &[&str] = &["'UTC'", "'America/New_York'", "'+01:30'", "'nowhere'",
 const PATTERNS: &[&str] = &["'%s'", "'%d and %f'", "'%.3e'", "'%x%X%o%b'", "'%%'", "'%'", "'%q'"];
 
 /// A literal of a type.
-pub(super) fn leaf(random: &mut Random, of: &Type) -> String {
-    let fixed = match of {
+pub(super) fn leaf(random: &mut Random, cel_type: &Type) -> String {
+    let fixed = match cel_type {
         Type::Int => INTS,
         Type::Uint => UINTS,
         Type::Double => DOUBLES,
@@ -116,7 +116,7 @@ pub(super) fn leaf(random: &mut Random, of: &Type) -> String {
             }
             return format!("{{{}: {}}}", leaf(random, &entry.0), leaf(random, &entry.1));
         }
-        _ => match (opaque_name(of), of.optional_inner()) {
+        _ => match (opaque_name(cel_type), cel_type.optional_inner()) {
             (_, Some(_)) if random.percent(30) => &["optional.none()"],
             (_, Some(inner)) => return format!("optional.of({})", leaf(random, inner)),
             ("net.IP", _) => IPS,
@@ -132,8 +132,8 @@ pub(super) fn leaf(random: &mut Random, of: &Type) -> String {
     random.pick(fixed).to_owned()
 }
 
-fn opaque_name(of: &Type) -> &str {
-    match of {
+fn opaque_name(cel_type: &Type) -> &str {
+    match cel_type {
         Type::Opaque(opaque) => &opaque.name,
         Type::Object(object) => &object.name,
         _ => "",

@@ -100,16 +100,16 @@ fn functions(env: &Env) -> Vec<Overload> {
 /// Calls `see` with `count` expressions that the checker accepts in Kubernetes' environment.
 fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression)) {
     let mut env = libraries::kubernetes();
-    for (name, of) in variables() {
-        env = env.with_variable(name, of);
+    for (name, cel_type) in variables() {
+        env = env.with_variable(name, cel_type);
     }
     let functions = functions(&env);
     let mut generator = Generator::new(seed, &functions, &variables());
     let mut accepted = 0;
     for _ in 0..count {
-        let of = generator.any_type(2);
+        let cel_type = generator.any_type(2);
         let depth = 1 + generator.random.below(4);
-        let text = generator.expression(&of, depth);
+        let text = generator.expression(&cel_type, depth);
         // Invalid constant arguments, such as patterns, are rejected here too.
         if let Ok(checked) = env.compile(&text) {
             accepted += 1;
@@ -120,8 +120,8 @@ fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression))
 }
 
 /// The children of a node.
-fn children(of: &Expr) -> Vec<&Expr> {
-    match &of.kind {
+fn children(expr: &Expr) -> Vec<&Expr> {
+    match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),
         ExprKind::Select { operand, .. } => vec![operand],
         ExprKind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
@@ -130,8 +130,14 @@ fn children(of: &Expr) -> Vec<&Expr> {
             entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect()
         }
         ExprKind::Struct { fields, .. } => fields.iter().map(|field| &field.value).collect(),
-        ExprKind::Comprehension(of) => {
-            vec![&of.range, &of.accu_init, &of.condition, &of.step, &of.result]
+        ExprKind::Comprehension(comprehension) => {
+            vec![
+                &comprehension.range,
+                &comprehension.accu_init,
+                &comprehension.condition,
+                &comprehension.step,
+                &comprehension.result,
+            ]
         }
     }
 }

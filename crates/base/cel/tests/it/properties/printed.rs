@@ -7,14 +7,14 @@ use mainstay_cel::syntax::ast::{Expr, ExprKind};
 use mainstay_cel::syntax::unparse;
 
 /// The tree without ids and positions of its nodes.
-fn shape(mut of: Expr) -> Expr {
-    clear_ids(&mut of);
-    of
+fn shape(mut expr: Expr) -> Expr {
+    clear_ids(&mut expr);
+    expr
 }
 
-fn clear_ids(of: &mut Expr) {
-    (of.id, of.at) = (0, 0);
-    match &mut of.kind {
+fn clear_ids(expr: &mut Expr) {
+    (expr.id, expr.at) = (0, 0);
+    match &mut expr.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => {}
         ExprKind::Select { operand, .. } => clear_ids(operand),
         ExprKind::Call { target, args, .. } => {
@@ -34,10 +34,14 @@ fn clear_ids(of: &mut Expr) {
                 clear_ids(&mut field.value);
             }
         }
-        ExprKind::Comprehension(of) => {
-            for part in
-                [&mut of.range, &mut of.accu_init, &mut of.condition, &mut of.step, &mut of.result]
-            {
+        ExprKind::Comprehension(comprehension) => {
+            for part in [
+                &mut comprehension.range,
+                &mut comprehension.accu_init,
+                &mut comprehension.condition,
+                &mut comprehension.step,
+                &mut comprehension.result,
+            ] {
                 clear_ids(part);
             }
         }
@@ -51,9 +55,9 @@ fn printed_trees_round_trip() {
     let mut generator = Generator::new(4, &functions, &variables());
     let mut read = 0;
     for _ in 0..6_000 {
-        let of = generator.any_type(2);
+        let cel_type = generator.any_type(2);
         let depth = 1 + generator.random.below(4);
-        let mut text = generator.expression(&of, depth);
+        let mut text = generator.expression(&cel_type, depth);
         if generator.random.percent(30) {
             // Without some parentheses and spaces it is a different tree or invalid.
             let drop = generator.random.below(7);

@@ -144,12 +144,12 @@ fn is_protobuf(test: &Message) -> bool {
     })
 }
 
-fn declaration(of: &Message) -> Declaration {
-    let name = of.text("name");
-    if let Some(ident) = of.message("ident") {
+fn declaration(message: &Message) -> Declaration {
+    let name = message.text("name");
+    if let Some(ident) = message.message("ident") {
         return Declaration::Variable(name, type_text(ident.message("type").unwrap()));
     }
-    let overloads = of.message("function").unwrap().all("overloads").map(|overload| {
+    let overloads = message.message("function").unwrap().all("overloads").map(|overload| {
         let overload = overload.as_message();
         let params = overload.all("params").map(|param| type_text(param.as_message())).collect();
         let result = type_text(overload.message("result_type").unwrap());
@@ -160,8 +160,8 @@ fn declaration(of: &Message) -> Declaration {
 }
 
 /// The text of a type, as in the checker's messages.
-fn type_text(of: &Message) -> String {
-    let (kind, node) = &of.0[0];
+fn type_text(message: &Message) -> String {
+    let (kind, node) = &message.0[0];
     let inner = |name: &str| {
         let inner = node.as_message().message(name).filter(|inner| !inner.0.is_empty());
         inner.map_or_else(|| "dyn".into(), type_text)
@@ -182,8 +182,12 @@ fn type_text(of: &Message) -> String {
         "list_type" => format!("list({})", inner("elem_type")),
         "map_type" => format!("map({}, {})", inner("key_type"), inner("value_type")),
         "type" => {
-            let of = node.as_message();
-            if of.0.is_empty() { "type".into() } else { format!("type({})", type_text(of)) }
+            let message = node.as_message();
+            if message.0.is_empty() {
+                "type".into()
+            } else {
+                format!("type({})", type_text(message))
+            }
         }
         "abstract_type" => {
             let node = node.as_message();
@@ -199,8 +203,8 @@ fn type_text(of: &Message) -> String {
 }
 
 /// A value in the JSON form of `crate::tagged`.
-fn tagged(of: &Message) -> Json {
-    let (kind, node) = &of.0[0];
+fn tagged(message: &Message) -> Json {
+    let (kind, node) = &message.0[0];
     match kind.as_str() {
         "null_value" => Json::Null,
         "bool_value" => json!(node.as_word() == "true"),

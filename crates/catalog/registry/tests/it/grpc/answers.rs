@@ -306,7 +306,7 @@ async fn custom_schemas_require_the_experimental_acknowledgement() {
 #[test]
 fn catalogs_that_upstream_refuses_are_refused() {
     let metadata = json!({"type": "olm.csv.metadata", "value": {}});
-    let of = |more: Value, other: Value| {
+    let unserved_reason = |more: Value, other: Value| {
         let index = index_of(vec![
             package("kiwi", "c"),
             channel("kiwi", "c", &json!([{"name": "kiwi.v1.0.0"}])),
@@ -316,16 +316,16 @@ fn catalogs_that_upstream_refuses_are_refused() {
         mainstay_registry::unserved_reason(index.catalog())
     };
     let fine = json!({"schema": "a.b_c-1", "package": "x"});
-    assert_eq!(of(json!([metadata]), fine.clone()), None);
+    assert_eq!(unserved_reason(json!([metadata]), fine.clone()), None);
     assert_eq!(
-        of(json!([metadata, metadata]), fine).as_deref(),
+        unserved_reason(json!([metadata, metadata]), fine).as_deref(),
         Some(
             "build package index: process package \"kiwi\": parse properties: expected at most 1 \
              property of type \"olm.csv.metadata\", found 2"
         )
     );
     assert_eq!(
-        of(json!([]), json!({"schema": "bad schema/!"})).as_deref(),
+        unserved_reason(json!([]), json!({"schema": "bad schema/!"})).as_deref(),
         Some(
             "invalid custom schema meta: invalid schema \"bad schema/!\": must match \
              ^[a-zA-Z0-9][a-zA-Z0-9._-]*$"

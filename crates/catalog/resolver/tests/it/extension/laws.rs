@@ -210,10 +210,10 @@ fn selected(request: &RequestData, source: &Source) -> bool {
 fn fits_in(scenario: &Scenario, package: &Package, bundle: &EntryFields) -> bool {
     let request = &scenario.request;
     let entries = || {
-        let of = |channel: &&Channel| {
+        let is_requested = |channel: &&Channel| {
             request.channels.is_empty() || request.channels.contains(&channel.name)
         };
-        let channels = package.channels.iter().filter(of);
+        let channels = package.channels.iter().filter(is_requested);
         channels
             .flat_map(|channel| &channel.entries)
             .map(|entry| entry.fields("p"))

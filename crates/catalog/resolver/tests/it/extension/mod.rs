@@ -38,8 +38,8 @@ fn extension_choices_equal_the_recorded_choices_of_upstream() {
 
 const STOPPED: &str = "error walking catalogs: error getting package ";
 
-/// Upstream fails at any unreadable catalog. Here resolution succeeds if that catalog cannot have a
-/// better bundle.
+/// Upstream fails at any unreadable catalog. Mainstay succeeds if that catalog cannot have a better
+/// bundle.
 fn only_what_might_matter_blocks(scenario: &Scenario) {
     let mut rest = scenario.clone();
     rest.catalogs.retain(|catalog| !catalog.is_broken());

@@ -73,8 +73,8 @@ fn explanation_of_no_usable_catalog() {
     no bundles found for package "pkg"
 
     no bundle of package `pkg` fits
-      because catalog `a` is switched off
-      because catalog `b` is switched off
+      because catalog `a` is disabled (`Unavailable`)
+      because catalog `b` is disabled (`Unavailable`)
       → make catalog `b` available: that gives `pkg.v1.0.0` of catalog `b`
     "#);
     assert_snapshot!(explanation("selection", "there is no catalog"), @r#"
@@ -90,14 +90,14 @@ fn explanation_of_no_usable_catalog() {
       because catalog `a` does not have the package
       because catalog `b` does not have the package
     "#);
-    assert_snapshot!(explanation("selection", "a deprecated bundle does not stand against a catalog that cannot be asked"), @r#"
+    assert_snapshot!(explanation("selection", "a deprecated bundle does not stand against a catalog that cannot be read"), @r#"
     error walking catalogs: error getting package "pkg" from catalog "b": cache for catalog "b" not found
 
-    a catalog that may have package `pkg` cannot be asked
+    a catalog that may have package `pkg` cannot be read
       because catalog `a` of priority 1 has `pkg.v2.0.0`, which is deprecated
-      because catalog `b` cannot be asked
+      because catalog `b` cannot be read
         because cache for catalog "b" not found
-      → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+      → repair the catalog, or disable it (`spec.availabilityMode: Unavailable`)
       → let the selector select catalog `a` only: that gives `pkg.v2.0.0` of catalog `a`
     "#);
 }

@@ -184,10 +184,10 @@ impl Scenario {
     /// The package content of each catalog.
     pub(super) fn package_contents(&self) -> Vec<Option<PackageContent>> {
         let package = &self.request.package;
-        let of = |source: &Source| {
+        let content_of = |source: &Source| {
             source.package.as_ref().map(|content| content.package_content(package))
         };
-        self.catalogs.iter().map(of).collect()
+        self.catalogs.iter().map(content_of).collect()
     }
 
     /// The catalogs with their contents.

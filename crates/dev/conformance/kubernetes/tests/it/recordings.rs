@@ -32,7 +32,7 @@ async fn embedded_api_responds_as_recorded() {
     let results =
         check::against_recordings(&scenarios, &recordings, &server, kubectl.as_ref(), &differences)
             .await;
-    let unexpected = results.iter().filter(|results| !results.comparison.passes()).count();
+    let unexpected = results.iter().filter(|result| !result.comparison.passes()).count();
     let expected = results
         .iter()
         .filter(|results| results.comparison == check::ScenarioComparison::Expected)

@@ -149,6 +149,7 @@ impl CaseSystem for InProcessSystem {
             std::fs::create_dir_all(&content).context("the folder of catalogs")?;
             let served = Arc::new(ServedCatalogs::default());
             let options = Options {
+                folders: std::collections::BTreeMap::new(),
                 clock: self.cluster.clock(),
                 system_namespace: SYSTEM_NAMESPACE.to_owned(),
                 pull_secrets: vec![PULL_SECRET.to_owned()],

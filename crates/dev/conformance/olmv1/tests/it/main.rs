@@ -4,3 +4,4 @@
 
 mod cases;
 mod catalog_http;
+mod crd_safety;

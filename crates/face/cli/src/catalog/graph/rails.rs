@@ -75,7 +75,8 @@ pub(super) fn rails(lane: &Lane<'_>, channel: &GraphChannel) -> Vec<Rail> {
             let Some(&at) = places.get(&*entry.name) else { continue };
             let replaced = entry.replaces.iter().filter_map(|name| places.get(&**name)).copied();
             let skipped = entry.skips.iter().filter_map(|name| places.get(&**name)).copied();
-            let others = |from: Vec<usize>| from.into_iter().filter(|from| *from != at).collect();
+            let others =
+                |from: Vec<usize>| from.into_iter().filter(|position| *position != at).collect();
             let covered: PositionSet = others(replaced.clone().chain(skipped.clone()).collect());
             let (from, covers): (PositionSet, PositionSet) = match (edge, &entry.skip_range) {
                 (Edge::Skips, _) => {

@@ -78,7 +78,7 @@ struct Backend {
 }
 
 /// The address under which the cluster reaches this process: the configured one, or in a pod the pod's.
-fn reachable_address(config: &PackagesAddresses) -> Option<IpAddr> {
+pub(in crate::run) fn reachable_address(config: &PackagesAddresses) -> Option<IpAddr> {
     let in_a_pod = || registration::source_address_for(&text_variable("KUBERNETES_SERVICE_HOST")?);
     config.address.or_else(in_a_pod)
 }

@@ -1,7 +1,7 @@
 //! Expiry of Events: an hour after their last observation.
 //!
-//! kube-apiserver gives each Event a lease in etcd. Here the creation of an Event starts a sweep
-//! when one is due. So an idle cluster has no timer, and Events cannot accumulate.
+//! kube-apiserver gives each Event a lease in etcd. In Mainstay, the creation of an Event starts
+//! a sweep when one is due. So an idle cluster has no timer, and Events cannot accumulate.
 
 pub(crate) mod last_sweep;
 

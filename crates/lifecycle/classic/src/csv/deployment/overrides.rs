@@ -36,7 +36,7 @@ fn hold(field: &str, in_container: bool, rows: &[(Value, Value, Value)]) {
 
 #[test]
 fn environment_variables_are_merged_by_name() {
-    let of = |name: &str, value: &str| json!({"name": name, "value": value});
+    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
     let from = json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
     // shows C35
     hold(
@@ -45,17 +45,26 @@ fn environment_variables_are_merged_by_name() {
         &[
             (Value::Null, Value::Null, Value::Null),
             (Value::Null, json!([]), Value::Null),
-            (Value::Null, json!([of("A", "1")]), json!([of("A", "1")])),
-            (json!([]), json!([of("A", "1")]), json!([of("A", "1")])),
-            (json!([of("A", "1")]), json!([]), json!([of("A", "1")])),
-            (json!([of("A", "1")]), json!([of("B", "2")]), json!([of("A", "1"), of("B", "2")])),
-            (json!([of("A", "1")]), json!([of("A", "2")]), json!([of("A", "2")])),
-            (json!([of("A", "1")]), json!([of("A", "")]), json!([of("A", "")])),
-            (json!([from]), json!([of("A", "2")]), json!([of("A", "2")])),
+            (Value::Null, json!([variable("A", "1")]), json!([variable("A", "1")])),
+            (json!([]), json!([variable("A", "1")]), json!([variable("A", "1")])),
+            (json!([variable("A", "1")]), json!([]), json!([variable("A", "1")])),
             (
-                json!([of("A", "1"), of("B", "1"), of("C", "1")]),
-                json!([of("C", "2"), of("D", "2"), of("A", "2")]),
-                json!([of("A", "2"), of("B", "1"), of("C", "2"), of("D", "2")]),
+                json!([variable("A", "1")]),
+                json!([variable("B", "2")]),
+                json!([variable("A", "1"), variable("B", "2")]),
+            ),
+            (json!([variable("A", "1")]), json!([variable("A", "2")]), json!([variable("A", "2")])),
+            (json!([variable("A", "1")]), json!([variable("A", "")]), json!([variable("A", "")])),
+            (json!([from]), json!([variable("A", "2")]), json!([variable("A", "2")])),
+            (
+                json!([variable("A", "1"), variable("B", "1"), variable("C", "1")]),
+                json!([variable("C", "2"), variable("D", "2"), variable("A", "2")]),
+                json!([
+                    variable("A", "2"),
+                    variable("B", "1"),
+                    variable("C", "2"),
+                    variable("D", "2")
+                ]),
             ),
         ],
     );

@@ -99,10 +99,10 @@ impl ServingCas {
 
     /// The hash of each current CA certificate, by Deployment.
     pub(crate) fn hashes(&self) -> BTreeMap<String, String> {
-        let of = |(deployment, pem): (&String, &String)| {
+        let hash_of = |(deployment, pem): (&String, &String)| {
             (deployment.clone(), certificate::hash(pem.as_bytes()))
         };
-        self.ca_certificates.iter().map(of).collect()
+        self.ca_certificates.iter().map(hash_of).collect()
     }
 }
 
@@ -195,12 +195,15 @@ impl ServingInstaller<'_> {
             }
             return Ok(());
         }
-        let made = certificate::make(&server.service(), namespace, now);
-        let made = made.map_err(|error| InstallError::Refused(error.to_string()))?;
-        let secret = objects::secret(self.csv, server, &made);
+        let new_certificate = certificate::make(&server.service(), namespace, now);
+        let new_certificate =
+            new_certificate.map_err(|error| InstallError::Refused(error.to_string()))?;
+        let secret = objects::secret(self.csv, server, &new_certificate);
         // Callers must trust the new CA before a pod serves its certificate.
         let mut announced = ServingCas::default();
-        announced.ca_certificates.insert(server.deployment.clone(), made.authority.clone());
+        announced
+            .ca_certificates
+            .insert(server.deployment.clone(), new_certificate.authority.clone());
         if let Some(secret) = &found {
             let secret_ca = certificate::decoded(secret, certificate::CA_CERTIFICATE);
             let secret_ca = String::from_utf8_lossy(&secret_ca).into_owned();
@@ -211,7 +214,7 @@ impl ServingInstaller<'_> {
         let revision = ensure_fields(self.cluster, &builtin::SECRET, &secret, &fields).await?;
         // The next reconciliation must see the new certificate.
         self.context.caches.certificates.wait_for_revision(&revision).await;
-        all.ca_certificates.insert(server.deployment.clone(), made.authority);
+        all.ca_certificates.insert(server.deployment.clone(), new_certificate.authority);
         let until = CertificateSecret::of(&secret).and_then(|certificate| certificate.validity);
         if let Some((_, until)) = until {
             all.until(until);

@@ -258,16 +258,16 @@ mod tests {
         "2026-01-02T03:04:05Z".parse().unwrap()
     }
 
-    fn secret(made: &ServingCertificate, name: &str) -> Object {
+    fn secret(certificate: &ServingCertificate, name: &str) -> Object {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let mut secret = Object::new(&builtin::SECRET.gvk(), name);
         secret.set(&["metadata", "namespace"], "ns".into());
-        secret.set_annotation(names::CA_HASH, hash(made.authority.as_bytes()));
+        secret.set_annotation(names::CA_HASH, hash(certificate.authority.as_bytes()));
         secret.set(
             &["data"],
             json!({
-                CA_CERTIFICATE: encode(&made.authority), CERTIFICATE: encode(&made.certificate),
-                KEY: encode(&made.key),
+                CA_CERTIFICATE: encode(&certificate.authority), CERTIFICATE: encode(&certificate.certificate),
+                KEY: encode(&certificate.key),
             }),
         );
         secret
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_certificate_lives_two_years_and_is_replaced_a_day_before_its_end() {
-        let made = make("d-service", "ns", now()).unwrap();
-        let secret = CertificateSecret::of(&secret(&made, "d-service-cert")).unwrap();
+        let own = make("d-service", "ns", now()).unwrap();
+        let secret = CertificateSecret::of(&secret(&own, "d-service-cert")).unwrap();
         assert_eq!(secret.ca_hash, secret.annotated_ca_hash);
         let (from, until) = secret.validity.unwrap();
         assert_eq!(from, now() - BACKDATED);
@@ -287,17 +287,17 @@ mod tests {
             secret.is_fresh(now()) && secret.is_fresh(until - day - SignedDuration::from_secs(1))
         );
         assert!(!secret.is_fresh(until - day) && !secret.is_fresh(from - day));
-        assert!(!format!("{made:?}").contains("PRIVATE"));
+        assert!(!format!("{own:?}").contains("PRIVATE"));
     }
 
     #[test]
     fn a_certificate_is_invalid_for_another_service_with_another_ca_or_without_its_key() {
-        let (made, other) =
+        let (own, other) =
             (make("d-service", "ns", now()).unwrap(), make("d-service", "ns", now()).unwrap());
-        let of = |ca: &ServingCertificate,
-                  certificate: &ServingCertificate,
-                  key: &ServingCertificate,
-                  name: &str| {
+        let is_valid = |ca: &ServingCertificate,
+                        certificate: &ServingCertificate,
+                        key: &ServingCertificate,
+                        name: &str| {
             let mixed = ServingCertificate {
                 authority: ca.authority.clone(),
                 certificate: certificate.certificate.clone(),
@@ -305,10 +305,10 @@ mod tests {
             };
             CertificateSecret::of(&secret(&mixed, name)).unwrap().validity.is_some()
         };
-        assert!(of(&made, &made, &made, "d-service-cert"));
-        assert!(!of(&made, &made, &made, "e-service-cert"));
-        assert!(!of(&other, &made, &made, "d-service-cert"));
-        assert!(!of(&made, &made, &other, "d-service-cert"));
+        assert!(is_valid(&own, &own, &own, "d-service-cert"));
+        assert!(!is_valid(&own, &own, &own, "e-service-cert"));
+        assert!(!is_valid(&other, &own, &own, "d-service-cert"));
+        assert!(!is_valid(&own, &own, &other, "d-service-cert"));
         let empty = Object::new(&builtin::SECRET.gvk(), "d-service-cert");
         assert_eq!(CertificateSecret::of(&empty).unwrap().validity, None);
         assert!(CertificateSecret::of(&Object::new(&builtin::SECRET.gvk(), "x")).is_none());

@@ -129,8 +129,9 @@ pub(crate) fn next_rotation(
     observed: &ObservedServing,
 ) -> Option<Timestamp> {
     let servers = required::servers(csv);
-    let of = |server: &required::Server| observed.certificates.get(&server.deployment)?.validity;
-    let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
+    let validity =
+        |server: &required::Server| observed.certificates.get(&server.deployment)?.validity;
+    let lives = servers.iter().filter_map(validity).map(|(_, until)| certificate::rotation(until));
     let recorded = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
     lives.chain(recorded).min()
 }

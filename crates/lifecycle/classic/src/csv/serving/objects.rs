@@ -68,19 +68,22 @@ pub(super) fn service(csv: &ClusterServiceVersion, server: &Server) -> Object {
 pub(super) fn secret(
     csv: &ClusterServiceVersion,
     server: &Server,
-    made: &ServingCertificate,
+    serving_certificate: &ServingCertificate,
 ) -> Object {
     let mut object = owned(csv, &builtin::SECRET, &server.secret());
-    object.set_annotation(names::CA_HASH, certificate::hash(made.authority.as_bytes()));
+    object.set_annotation(
+        names::CA_HASH,
+        certificate::hash(serving_certificate.authority.as_bytes()),
+    );
     object.set_annotation(OWNING_COMPONENT, "Operator Framework / operator-lifecycle-manager");
     object.set(&["type"], "kubernetes.io/tls".into());
     let encode = |text: &str| STANDARD.encode(text);
     object.set(
         &["data"],
         json!({
-            certificate::CA_CERTIFICATE: encode(&made.authority),
-            certificate::CERTIFICATE: encode(&made.certificate),
-            certificate::KEY: encode(&made.key),
+            certificate::CA_CERTIFICATE: encode(&serving_certificate.authority),
+            certificate::CERTIFICATE: encode(&serving_certificate.certificate),
+            certificate::KEY: encode(&serving_certificate.key),
         }),
     );
     object

@@ -192,10 +192,10 @@ pub(crate) struct ObservedServing {
 impl ObservedServing {
     /// The hash of each existing CA certificate, by Deployment.
     pub(crate) fn ca_hashes(&self) -> BTreeMap<String, String> {
-        let of = |(deployment, certificate): (&String, &Arc<CertificateSecret>)| {
+        let ca_hash = |(deployment, certificate): (&String, &Arc<CertificateSecret>)| {
             (deployment.clone(), certificate.ca_hash.clone())
         };
-        self.certificates.iter().map(of).collect()
+        self.certificates.iter().map(ca_hash).collect()
     }
 }
 

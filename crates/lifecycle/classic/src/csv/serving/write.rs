@@ -32,11 +32,11 @@ pub(super) async fn update_fields(
     let mut new = live.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
-        let of = |object: &Object| -> Map<String, Value> {
+        let entries_of = |object: &Object| -> Map<String, Value> {
             object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
         };
-        let mut all = of(live);
-        all.extend(of(wanted));
+        let mut all = entries_of(live);
+        all.extend(entries_of(wanted));
         if !all.is_empty() {
             new.set(&path, Value::Object(all));
         }

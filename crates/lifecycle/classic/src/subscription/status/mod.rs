@@ -137,7 +137,7 @@ fn set_catalog_health(
         let message = format!("targeted catalogsource {namespace}/{source} unhealthy");
         (true, Reason::UnhealthyCatalogSourceFound, message)
     } else if let Some(other) = other {
-        // Upstream repeats its previous message; here the message names the unhealthy catalog.
+        // Upstream repeats its previous message; Mainstay names the unhealthy catalog.
         let message = format!("catalogsource {}/{} unhealthy", other.namespace, other.name);
         (true, Reason::UnhealthyCatalogSourceFound, message)
     } else {

@@ -153,9 +153,9 @@ fn trusted_authorities(bundle: &Value) -> BTreeSet<String> {
 }
 
 fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
-    let of = |kind: &'static str| now.iter().filter(move |(key, _)| key.0 == kind);
+    let objects_of_kind = |kind: &'static str| now.iter().filter(move |(key, _)| key.0 == kind);
     let mut presented: BTreeSet<(String, String)> = BTreeSet::new();
-    for (_, secret) in of("Secret") {
+    for (_, secret) in objects_of_kind("Secret") {
         let Some(authority) = secret.str(&["data", "olmCAKey"]) else { continue };
         let authority = sha256_hex(&BASE64.decode(authority).unwrap());
         if secret.annotation("olmcahash") != Some(&authority) {
@@ -163,7 +163,7 @@ fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
         }
         presented.insert((format!("the Secret {}", secret.key()), authority));
     }
-    for (_, pod) in of("Pod") {
+    for (_, pod) in objects_of_kind("Pod") {
         let answers = pod.condition("Ready") == Some("True") && !pod.is_terminating();
         if let Some(authority) = pod.annotation("olmcahash").filter(|_| answers) {
             presented.insert((format!("the pod {}", pod.key()), authority.to_owned()));
@@ -171,7 +171,7 @@ fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
     }
     let mut callers: Vec<(String, &Value)> = Vec::new();
     for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
-        for (_, configuration) in of(kind) {
+        for (_, configuration) in objects_of_kind(kind) {
             let hooks = configuration.array(&["webhooks"]).iter();
             callers.extend(
                 hooks.map(|hook| {
@@ -180,8 +180,8 @@ fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
             );
         }
     }
-    for (_, api_service) in
-        of("APIService").filter(|(_, api_service)| api_service.get(&["spec", "service"]).is_some())
+    for (_, api_service) in objects_of_kind("APIService")
+        .filter(|(_, api_service)| api_service.get(&["spec", "service"]).is_some())
     {
         callers.extend(
             api_service
@@ -189,7 +189,7 @@ fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
                 .map(|bundle| (api_service.name().to_owned(), bundle)),
         );
     }
-    for (_, crd) in of("CustomResourceDefinition") {
+    for (_, crd) in objects_of_kind("CustomResourceDefinition") {
         let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
         callers.extend(crd.get(&path).map(|bundle| (crd.name().to_owned(), bundle)));
     }

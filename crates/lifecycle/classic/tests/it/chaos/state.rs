@@ -337,9 +337,9 @@ fn compare(path: &str, left: &Value, right: &Value, differences_found: &mut Vec<
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            let of =
+            let value_in =
                 |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
-            compare(&format!("{path}/{key}"), &of(left), &of(right), differences_found);
+            compare(&format!("{path}/{key}"), &value_in(left), &value_in(right), differences_found);
         }
         return;
     }

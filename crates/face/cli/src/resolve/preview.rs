@@ -1,5 +1,5 @@
-//! Answers about a state: an upgrade walk for each namespace, and another one with the supposed
-//! changes.
+//! Preview of a cluster state: the upgrade walk of each namespace, and another walk with the
+//! supposed changes.
 
 use super::argument::{ChangeArgument, unusable};
 use super::extension::Extensions;
@@ -91,7 +91,7 @@ pub(super) async fn run<C: ClusterHandle>(
         }
     }
     let final_catalogs = if changes.is_empty() { &catalogs } else { &changed_catalogs };
-    let question = WhatIfQuery {
+    let query = WhatIfQuery {
         state: &state,
         global_namespace: global,
         namespaces: &namespaces,
@@ -102,10 +102,10 @@ pub(super) async fn run<C: ClusterHandle>(
         is_live: arguments.needs_cluster(),
         records_input: arguments.save.is_some(),
     };
-    let answers = match question.run_what_if(&catalogs, &changed_catalogs) {
-        Ok(answers) => answers,
+    let previews = match query.run_what_if(&catalogs, &changed_catalogs) {
+        Ok(previews) => previews,
         Err(error) => {
-            let why = failure::question(&error, &arguments.changes);
+            let why = failure::what_if(&error, &arguments.changes);
             // The missing name may be in a folder without a valid catalog.
             if final_catalogs.has_unusable_folder() {
                 return Ok(report_invalid_folder(arguments, io, final_catalogs, &why));
@@ -131,7 +131,7 @@ pub(super) async fn run<C: ClusterHandle>(
     let change_arguments = &arguments.changes;
     let mut value = json!({
         "catalogs": catalogs_value(final_catalogs),
-        "namespaces": answers.iter().map(answer_value).collect::<Vec<_>>(),
+        "namespaces": previews.iter().map(namespace_value).collect::<Vec<_>>(),
         "whatIf": change_arguments.iter().map(|change| &*change.text).collect::<Vec<_>>(),
         "notes": notes,
     });
@@ -140,9 +140,9 @@ pub(super) async fn run<C: ClusterHandle>(
     }
     remedies.replace_in(&mut value);
     let text = format_output(arguments.output, &value, || {
-        let mut texts: Vec<String> = answers
+        let mut texts: Vec<String> = previews
             .iter()
-            .map(|answer| answer_text(answer, change_arguments, io.colour, &remedies))
+            .map(|preview| namespace_text(preview, change_arguments, io.colour, &remedies))
             .collect();
         texts.extend((!extensions.is_empty()).then(|| extensions.text(io.colour)));
         let notes = notes
@@ -151,12 +151,12 @@ pub(super) async fn run<C: ClusterHandle>(
         format!("{notes}{}{}", catalogs_text(final_catalogs), texts.join("\n"))
     });
     io.print(&text);
-    let recorded = answers.iter().rev().find_map(|answer| answer.recorded.as_ref());
+    let recorded = previews.iter().rev().find_map(|preview| preview.recorded.as_ref());
     if let (Some(file), Some(universe)) = (&arguments.save, recorded) {
         write_universe(io, file, universe)?;
     }
     // A named folder without a valid catalog is a failure, even if nothing depends on it.
-    let exit = exit(arguments, answers.iter().map(NamespaceWhatIf::final_walk));
+    let exit = exit(arguments, previews.iter().map(NamespaceWhatIf::final_walk));
     let exit = extensions.exit(arguments, exit);
     Ok(if final_catalogs.has_unusable_folder() { ExitStatus::Unresolved } else { exit })
 }
@@ -223,7 +223,7 @@ fn one_namespace(
     }
 }
 
-/// Prints that a folder has no valid catalog, without which there is no answer.
+/// Prints that a folder has no valid catalog, without which there is no preview.
 fn report_invalid_folder(
     arguments: &ResolveArguments,
     io: &mut CommandIo<'_>,
@@ -273,15 +273,15 @@ pub(super) fn write_universe(
         .map_err(|error| failure::universe_not_written(file, io_error_text(&error)))
 }
 
-/// The answer about a namespace as JSON.
-fn answer_value(answer: &NamespaceWhatIf) -> Value {
-    let mut value = value::walk(&answer.before, &answer.manual);
-    if let Some(after) = &answer.after {
-        value["whatIf"] = value::walk(after, &answer.manual);
-        value["difference"] = value::difference(&compare(&answer.before, after));
+/// The preview of a namespace as JSON.
+fn namespace_value(preview: &NamespaceWhatIf) -> Value {
+    let mut value = value::walk(&preview.before, &preview.manual);
+    if let Some(after) = &preview.after {
+        value["whatIf"] = value::walk(after, &preview.manual);
+        value["difference"] = value::difference(&compare(&preview.before, after));
     }
-    if !answer.disagreements.is_empty() {
-        let reported = answer.disagreements.iter();
+    if !preview.disagreements.is_empty() {
+        let reported = preview.disagreements.iter();
         value["clusterSays"] = reported
             .map(|(name, condition)| json!({"subscription": name, "message": condition}))
             .collect();
@@ -289,16 +289,16 @@ fn answer_value(answer: &NamespaceWhatIf) -> Value {
     value
 }
 
-/// The answer about a namespace as text.
-pub(super) fn answer_text(
-    answer: &NamespaceWhatIf,
+/// The preview of a namespace as text.
+pub(super) fn namespace_text(
+    preview: &NamespaceWhatIf,
     changes: &[ChangeArgument],
     colour: bool,
     remedies: &Remedies,
 ) -> String {
-    let text = Text { colour, manual: &answer.manual, remedies };
-    let mut out = text.walk(answer.final_walk());
-    for (name, condition) in &answer.disagreements {
+    let text = Text { colour, manual: &preview.manual, remedies };
+    let mut out = text.walk(preview.final_walk());
+    for (name, condition) in &preview.disagreements {
         let _ = writeln!(
             out,
             "  the cluster reports another result for Subscription {}: {}",
@@ -309,9 +309,9 @@ pub(super) fn answer_text(
             "    its controller may not have resolved again yet, may read other catalog content, or may fail the whole namespace\n",
         );
     }
-    let Some(after) = &answer.after else { return out };
-    let (rows, same) = differences(&compare(&answer.before, after));
-    let texts: Vec<String> = answer
+    let Some(after) = &preview.after else { return out };
+    let (rows, same) = differences(&compare(&preview.before, after));
+    let texts: Vec<String> = preview
         .changes
         .iter()
         .filter_map(|at| changes.get(*at))
