@@ -11,6 +11,7 @@ use super::system::{CaseSystem, InProcessSystem};
 use super::webhook;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness::kubectl::{self, CommandLine, CommandResult};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The interval between two polls for changes.
@@ -104,7 +105,7 @@ impl<'a> CaseReplay<'a> {
             self.placeholders.fill_value(object);
             self.digests.mask_messages(object);
         }
-        let mut ours = normalize::objects(self.system.cluster(), case, &self.digests).await?;
+        let mut ours = self.objects().await?;
         let before = ours.len();
         ours.retain(|object| !webhook::is_unreachable(object, &self.unreachable));
         differences.by_rule += before - ours.len();
@@ -198,21 +199,33 @@ impl<'a> CaseReplay<'a> {
         Ok(false)
     }
 
-    /// Waits until nothing changed for so long; false if the cluster keeps changing.
+    /// Waits until no object of the case changed for so long; false if they keep changing. Other
+    /// writes do not count: nodes renew their leases.
     async fn wait_until_quiet(&self, quiet: Duration) -> anyhow::Result<bool> {
-        let (mut last, mut unchanged) = (self.system.revision().await?, 0);
+        let mut last = self.system.revision().await?;
+        let mut objects = self.objects().await?;
+        let mut unchanged = 0;
         for _ in 0..polls(MAX_CHANGES + quiet) {
             if unchanged >= polls(quiet) {
                 return Ok(true);
             }
             tokio::time::sleep(POLL_INTERVAL).await;
-            let revision = self.system.revision().await?;
             unchanged += 1;
+            let revision = self.system.revision().await?;
             if revision != last {
-                (last, unchanged) = (revision, 0);
+                last = revision;
+                let now = self.objects().await?;
+                if now != objects {
+                    (objects, unchanged) = (now, 0);
+                }
             }
         }
         Ok(false)
+    }
+
+    /// The objects of the case, normalized.
+    async fn objects(&self) -> anyhow::Result<Vec<Value>> {
+        normalize::objects(self.system.cluster(), self.case, &self.digests).await
     }
 }
 
