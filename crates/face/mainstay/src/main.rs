@@ -64,9 +64,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {
         // The output of these commands reports the cluster's errors.
-        (Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_), "warn") => {
-            "warn,kube_client=off"
-        }
+        (
+            Command::Catalog(_) | Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_),
+            "warn",
+        ) => "warn,kube_client=off",
         (Command::Run(arguments), "warn") if arguments.upstream.debug() => "info,mainstay=debug",
         // Administrators read in the log what the controllers decided.
         (Command::Run(_), "warn") => "warn,mainstay::decision=info",
