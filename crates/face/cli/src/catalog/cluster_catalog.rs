@@ -73,7 +73,8 @@ pub(super) async fn find(
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if name.is_empty() || !name.bytes().all(is_name) {
         let message = format!("{} is no name of a ClusterCatalog", mainstay_gocompat::quote(name));
-        let cause = Cause::new(message).remedy("write clustercatalog/NAME, such as clustercatalog/operatorhubio");
+        let cause = Cause::new(message)
+            .remedy("write clustercatalog/NAME, such as clustercatalog/operatorhubio");
         return Err(CommandFailure::usage(cause));
     }
     if let Some(catalog) = cluster.get(&CLUSTER_CATALOG, None, name).await? {
@@ -129,7 +130,9 @@ pub(super) async fn read(
             base: base.to_owned(),
             authorities: authorities(cluster).await?,
         },
-        CatalogAddress::Service { .. } => CatalogServer::ServiceProxy { path: address.proxy_path() },
+        CatalogAddress::Service { .. } => {
+            CatalogServer::ServiceProxy { path: address.proxy_path() }
+        }
     };
     let get = async |path: String| {
         let bytes = cluster.read_cluster_catalog(&server, &path).await?;
@@ -209,7 +212,8 @@ fn not_serving(catalog: &Object) -> Cause {
     let conditions = catalog.array(&["status", "conditions"]).iter().map(|condition| {
         let text = |field: &str| escape_controls(condition[field].as_str().unwrap_or_default());
         let [kind, status, reason, message] = ["type", "status", "reason", "message"].map(text);
-        Cause::new(format!("{kind} is {status} ({reason}): {message}"))
+        let state = format!("{kind} is {status} ({reason})");
+        Cause::new(if message.is_empty() { state } else { format!("{state}: {message}") })
     });
     let mut causes: Vec<Cause> = conditions.collect();
     let mut cause = Cause::new(format!("ClusterCatalog {} is not served", catalog.name()));
@@ -248,12 +252,14 @@ impl CatalogAddress {
         };
         Some(match labels.as_slice() {
             // The domain of the cluster may follow.
-            [name, namespace, "svc", ..] if is_label(name) && is_label(namespace) => Self::Service {
-                name: (*name).to_owned(),
-                namespace: (*namespace).to_owned(),
-                port: uri.port_u16().unwrap_or(443),
-                path: uri.path().trim_end_matches('/').to_owned(),
-            },
+            [name, namespace, "svc", ..] if is_label(name) && is_label(namespace) => {
+                Self::Service {
+                    name: (*name).to_owned(),
+                    namespace: (*namespace).to_owned(),
+                    port: uri.port_u16().unwrap_or(443),
+                    path: uri.path().trim_end_matches('/').to_owned(),
+                }
+            }
             _ => {
                 let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
                 let is_loopback =
@@ -327,7 +333,8 @@ fn unreadable(
             (why, format!("see whether a pod serves the catalogs: {list} {label}"))
         }
         (CatalogReadError::Unreachable(why), CatalogAddress::Host { is_loopback: true }) => {
-            let remedy = "use the machine on which `mainstay up` or `mainstay run` runs, or start it";
+            let remedy =
+                "use the machine on which `mainstay up` or `mainstay run` runs, or start it";
             (why, remedy.to_owned())
         }
         (
@@ -337,11 +344,8 @@ fn unreadable(
             _,
         ) => (why, "try again, or allow more time with --timeout SECONDS".to_owned()),
     };
-    let message = format!(
-        "ClusterCatalog {} cannot be read from {}",
-        catalog.name(),
-        escape_controls(base)
-    );
+    let message =
+        format!("ClusterCatalog {} cannot be read from {}", catalog.name(), escape_controls(base));
     Cause::new(message).because(why).remedy(remedy)
 }
 

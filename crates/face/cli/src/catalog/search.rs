@@ -236,11 +236,7 @@ fn found_package(opened: &OpenedPath, package: &Package, texts: PackageTexts) ->
             "deprecation": package.deprecation.as_deref(),
         }),
     };
-    let key = (
-        Reverse(priority.unwrap_or_default()),
-        catalog.to_owned(),
-        package.name.to_string(),
-    );
+    let key = (Reverse(priority.unwrap_or_default()), catalog.to_owned(), package.name.to_string());
     FoundPackage { key, row }
 }
 

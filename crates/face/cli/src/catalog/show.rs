@@ -1,9 +1,10 @@
 //! `mainstay catalog show`: one package or one of its bundles, with channels, updates and dependencies.
 
 use super::{
-    CatalogCommandIo, Format, escape_controls,
-    list::{bundles_by_version, no_package, version_text},
+    CatalogCommandIo, Format,
     bundle_filter::supported_install_modes,
+    escape_controls,
+    list::{bundles_by_version, no_package, version_text},
     open::OpenedPath,
     updates,
 };

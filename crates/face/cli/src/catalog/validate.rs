@@ -13,9 +13,7 @@ use clap::Args;
 use mainstay_bundle::{
     Bundle, BundleFolder, BundleImage, BundleReader, Limits, validate::FindingLevel,
 };
-use mainstay_catalog::{
-    CatalogProblem, CatalogRule, KeptContent, LoadOptions, lint_catalog,
-};
+use mainstay_catalog::{CatalogProblem, CatalogRule, KeptContent, LoadOptions, lint_catalog};
 use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "Examples:
@@ -126,9 +124,9 @@ pub(super) fn inspect_all(opened: &[OpenedPath]) -> Inspection {
         inspection.incomplete |= !complete;
         let contents = contents.map(|contents| (path.argument().to_owned(), contents));
         inspection.contents.extend(contents);
-        inspection.findings.extend(
-            problems.into_iter().map(|(package, problem)| finding(path, package, problem)),
-        );
+        inspection
+            .findings
+            .extend(problems.into_iter().map(|(package, problem)| finding(path, package, problem)));
     }
     inspection
 }
