@@ -11,11 +11,15 @@
 )]
 
 mod loopback;
+mod no_cluster;
 
 pub use loopback::LoopbackRegistry;
+pub use no_cluster::{NoCluster, no_cluster};
 
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::cluster::{ClusterHandle, ConnectionArguments};
+use mainstay_cli::exit::CommandFailure;
 use mainstay_cli::{bundle, catalog, image};
 use serde_json::Value;
 use std::fs;
@@ -115,6 +119,20 @@ impl TestFolder {
         self.run("catalog", arguments, false)
     }
 
+    /// The same with a cluster; `'a b'` is one argument.
+    pub fn catalog_on<C: ClusterHandle>(
+        &self,
+        arguments: &str,
+        connect: impl AsyncFnOnce(&ConnectionArguments) -> Result<C, CommandFailure>,
+    ) -> CommandOutput {
+        let quoted = arguments.split('\'').enumerate();
+        let words = quoted.flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        });
+        self.run_words("catalog", words, false, connect)
+    }
+
     /// The same with coloured output.
     pub fn coloured(&self, arguments: &str) -> CommandOutput {
         self.run("catalog", arguments, true)
@@ -135,7 +153,17 @@ impl TestFolder {
     }
 
     fn run(&self, command: &str, arguments: &str, colour: bool) -> CommandOutput {
-        let words = ["mainstay", command].into_iter().chain(arguments.split(' '));
+        self.run_words(command, arguments.split(' '), colour, no_cluster)
+    }
+
+    fn run_words<'a, C: ClusterHandle>(
+        &self,
+        command: &'a str,
+        arguments: impl Iterator<Item = &'a str>,
+        colour: bool,
+        connect: impl AsyncFnOnce(&ConnectionArguments) -> Result<C, CommandFailure>,
+    ) -> CommandOutput {
+        let words = ["mainstay", command].into_iter().chain(arguments);
         let parsed = match Arguments::try_parse_from(words) {
             Ok(parsed) => parsed,
             Err(error) => return CommandOutput::refused(&error),
@@ -156,7 +184,7 @@ impl TestFolder {
             variable: &variable,
         };
         let exit = match parsed.command {
-            Command::Catalog(arguments) => block_on(catalog::run(arguments, &mut io)),
+            Command::Catalog(arguments) => block_on(catalog::run(arguments, &mut io, connect)),
             Command::Bundle(arguments) => block_on(bundle::run(arguments, &mut io)),
             Command::Image(arguments) => block_on(image::run(*arguments, &mut io)),
             _ => unreachable!("no other command is typed above"),

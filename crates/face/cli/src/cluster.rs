@@ -88,7 +88,39 @@ pub struct ObjectPage {
     pub continue_token: String,
 }
 
-/// A remote cluster and the registries of its CatalogSources.
+/// The server of a ClusterCatalog, and the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogServer {
+    /// Connects to the server.
+    Direct {
+        /// The URL of the catalog, such as `https://127.0.0.1:41037/catalogs/demo`.
+        base: String,
+        /// The CAs of the server's certificate, in PEM.
+        authorities: String,
+    },
+    /// Asks the API server, which connects to a Service of its cluster.
+    ServiceProxy {
+        /// The path of the catalog at the API server.
+        path: String,
+    },
+}
+
+/// The error of reading documents of a ClusterCatalog.
+#[derive(Clone, Debug)]
+pub enum CatalogReadError {
+    /// The server has no such catalog, or does not know the path.
+    NotFound(Cause),
+    /// The account may not use the Service proxy of the API server.
+    Forbidden(Cause),
+    /// The certificate of the server is not valid for its address or for the CAs.
+    Certificate(Cause),
+    /// The server does not respond.
+    Unreachable(Cause),
+    /// The server refused for another reason.
+    Failed(Cause),
+}
+
+/// A remote cluster, the registries of its CatalogSources and the server of its ClusterCatalogs.
 pub trait ClusterHandle {
     /// Lists the objects of a kind, of one namespace or of all, that a label selector selects.
     ///
@@ -155,6 +187,16 @@ pub trait ClusterHandle {
     /// # Errors
     /// The registry cannot be reached, or stops before the end of the catalog.
     fn read_catalog(&self, address: &str) -> impl Future<Output = Result<CatalogData, Cause>>;
+
+    /// Reads documents of a ClusterCatalog from a path below its URL, such as `api/v1/all`.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or refuses.
+    fn read_cluster_catalog(
+        &self,
+        server: &CatalogServer,
+        path: &str,
+    ) -> impl Future<Output = Result<Vec<u8>, CatalogReadError>>;
 }
 
 /// Reads the content of CatalogSources without a folder from their registries, one after another.

@@ -31,26 +31,39 @@ pub(crate) const CATALOG: &str = "Examples:
 
 pub(crate) const CATALOG_VALIDATE: &str = "Examples:
   mainstay catalog validate ./catalog
+  mainstay catalog validate clustercatalog/operatorhubio   # the one that the cluster serves
   mainstay catalog validate --strict ./catalog ./kiwi
   mainstay catalog validate ./catalog -o sarif > catalog.sarif";
 
 pub(crate) const CATALOG_LIST: &str = "Examples:
   mainstay catalog list packages ./catalog
-  mainstay catalog list bundles ./catalog kiwi -o json";
+  mainstay catalog list bundles ./catalog kiwi -o json
+  mainstay catalog list bundles ./catalog kiwi --channel stable
+  mainstay catalog list packages ./catalog --install-mode AllNamespaces --without-webhooks
+  mainstay catalog list packages clustercatalog/operatorhubio   # the one that the cluster serves";
+
+pub(crate) const CATALOG_SEARCH: &str = "Examples:
+  mainstay catalog search kafka                        # in all served ClusterCatalogs of the cluster
+  mainstay catalog search 'message broker' -o json     # packages with both words
+  mainstay catalog search kafka ./catalog clustercatalog/operatorhubio
+  mainstay catalog search --kubeconfig ./kubeconfig    # all packages";
 
 pub(crate) const CATALOG_SHOW: &str = "Examples:
   mainstay catalog show ./catalog kiwi
   mainstay catalog show ./catalog kiwi 1.0.0     # the updates from this version
-  mainstay catalog show ./catalog kiwi -o yaml";
+  mainstay catalog show ./catalog kiwi -o yaml
+  mainstay catalog show clustercatalog/operatorhubio kiwi";
 
 pub(crate) const CATALOG_GRAPH: &str = "Examples:
   mainstay catalog graph ./catalog kiwi --from 1.0.0
   mainstay catalog graph ./catalog kiwi -o svg > kiwi.svg
-  mainstay catalog graph ./catalog kiwi -o json";
+  mainstay catalog graph ./catalog kiwi -o json
+  mainstay catalog graph clustercatalog/operatorhubio kiwi --channel stable";
 
 pub(crate) const CATALOG_RENDER: &str = "Examples:
   mainstay catalog render ./catalog --schema olm.channel --package kiwi
-  mainstay catalog render ./catalog -o name      # names and places only";
+  mainstay catalog render ./catalog -o name      # names and places only
+  mainstay catalog render clustercatalog/operatorhubio --package kiwi";
 
 pub(crate) const CATALOG_BUILD: &str = "Examples:
   mainstay catalog build ./catalog oci:catalog-v1:v1

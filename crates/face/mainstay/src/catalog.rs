@@ -1,16 +1,29 @@
 //! `catalog`, `bundle` and `image`: run the commands with this process's standard streams, current
 //! folder and environment.
 
+use crate::remote::{ClusterSelector, RemoteCluster};
 use mainstay_cli::bundle::{self, BundleArguments};
 use mainstay_cli::catalog::{self, CatalogArguments, CatalogCommandIo};
-use mainstay_cli::exit::ExitStatus;
+use mainstay_cli::cluster::ConnectionArguments;
+use mainstay_cli::exit::{CommandFailure, ExitStatus};
 use mainstay_cli::image::{self, ImageArguments};
 use mainstay_cli::report;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 
 /// Runs one of the commands about catalogs.
 pub(crate) async fn run(arguments: CatalogArguments) -> ExitStatus {
-    with_process_io(async |io| catalog::run(arguments, io).await).await
+    with_process_io(async |io| catalog::run(arguments, io, connect).await).await
+}
+
+/// Connects to the cluster of a ClusterCatalog.
+async fn connect(connection: &ConnectionArguments) -> Result<RemoteCluster, CommandFailure> {
+    RemoteCluster::connect(&ClusterSelector {
+        cluster: &connection.cluster,
+        timeout: connection.timeout(),
+        name: "mainstay-catalog",
+        remedy: "name its kubeconfig with --kubeconfig FILE, or name the folder of a catalog",
+    })
+    .await
 }
 
 /// Runs one of the commands about bundles.

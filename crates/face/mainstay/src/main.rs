@@ -65,7 +65,11 @@ fn main() -> ExitCode {
     let filter = match (&arguments.command, &*arguments.log) {
         // The output of these commands reports the cluster's errors.
         (
-            Command::Crd(_) | Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_),
+            Command::Catalog(_)
+            | Command::Crd(_)
+            | Command::Resolve(_)
+            | Command::Why(_)
+            | Command::Uninstall(_),
             "warn",
         ) => "warn,kube_client=off",
         (Command::Run(arguments), "warn") if arguments.upstream.debug() => "info,mainstay=debug",

@@ -5,7 +5,9 @@ use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterHandle, ClusterReadError, ObjectPage};
+use mainstay_cli::cluster::{
+    CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError, ObjectPage,
+};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
@@ -217,6 +219,15 @@ impl ClusterHandle for DirectClusterHandle {
 
     async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
         Err(Cause::new(format!("nobody reads the catalog at {address} to uninstall")))
+    }
+
+    async fn read_cluster_catalog(
+        &self,
+        _: &CatalogServer,
+        path: &str,
+    ) -> Result<Vec<u8>, CatalogReadError> {
+        let cause = Cause::new(format!("nobody reads the documents at {path} to uninstall"));
+        Err(CatalogReadError::Failed(cause))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `mainstay catalog build`: a catalog folder as an image, without a container engine.
 
-use super::{CatalogCommandIo, escape_controls, open, validate::inspect_all};
+use super::{CatalogCommandIo, escape_controls, open, open::OpenedPath, validate::inspect_all};
 use crate::{
     exit::CommandFailure,
     image::building::{self, BuildArguments},
@@ -33,10 +33,11 @@ pub(super) async fn run(
             escape_controls(argument)
         ))));
     }
-    let inspection = inspect_all(std::slice::from_ref(&opened));
+    let path = opened.path.clone();
+    let inspection = inspect_all(&[OpenedPath::Folder(opened)]);
     building::check_findings(&request, io, "catalog", argument, &inspection.findings)?;
     building::run(&arguments.common, &request, io, |store| {
-        crate::image::content::catalog(store, &opened.path, argument, &request.options)
+        crate::image::content::catalog(store, &path, argument, &request.options)
     })
     .await
 }

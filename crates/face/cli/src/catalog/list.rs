@@ -1,11 +1,14 @@
 //! `mainstay catalog list`: packages, channels or bundles, one a line.
 
-use super::{CatalogCommandIo, Format, escape_controls, open::open};
-use crate::{exit::CommandFailure, report::columns};
+use super::bundle_filter::BundleFilter;
+use super::open::OpenedPath;
+use super::rows::{self, Row};
+use super::{CatalogCommandIo, Format, escape_controls};
+use crate::{cluster::ConnectionArguments, exit::CommandFailure};
 use clap::{Args, ValueEnum};
-use mainstay_catalog::{Bundle, Channel, KeptContent, Package};
+use mainstay_catalog::{BlobError, Bundle, Channel, Package};
 use mainstay_cause::{Cause, FileLocation};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Arguments of `list`.
 #[derive(Args, Debug)]
@@ -13,15 +16,20 @@ pub(super) struct Arguments {
     /// What to list.
     #[arg(value_enum)]
     what: ListedKind,
-    /// The folder of the catalog.
+    /// The folder of the catalog, or clustercatalog/NAME.
     #[arg(value_name = "PATH")]
-    path: String,
+    pub(super) path: String,
     /// Only the content of this package.
     #[arg(value_name = "PACKAGE")]
-    package: Option<String>,
+    pub(super) package: Option<String>,
+    #[command(flatten)]
+    filter: BundleFilter,
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
+    /// The cluster of ClusterCatalogs.
+    #[command(flatten, next_help_heading = "Cluster")]
+    pub(super) connection: ConnectionArguments,
 }
 
 /// What there is to list.
@@ -32,64 +40,73 @@ enum ListedKind {
     Bundles,
 }
 
-/// One line: the cells of the table, and the JSON value.
-struct Row {
-    cells: Vec<String>,
-    value: Value,
-}
-
 pub(super) fn run(
     arguments: &Arguments,
+    opened: &OpenedPath,
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
-    let opened = open(io, &arguments.path)?;
-    let catalog = opened.load(KeptContent::Facts)?;
+    let filter = &arguments.filter;
+    let catalog = opened.load(filter.kept_content())?;
     let packages: Vec<&Package> = match &arguments.package {
         None => catalog.packages().collect(),
         Some(name) => vec![catalog.package(name).ok_or_else(|| {
             CommandFailure::usage(no_package(name, catalog.packages(), &arguments.path))
         })?],
     };
-    let packages = packages.into_iter();
-    let (header, rows): (&[&str], Vec<Row>) = match arguments.what {
+    let (header, list): (&[&str], ListRows) = match arguments.what {
         ListedKind::Packages => (
             &["PACKAGE", "DEFAULT CHANNEL", "HEAD", "VERSION", "CHANNELS", "BUNDLES", "DEPRECATED"],
-            packages.map(package_row).collect(),
+            list_packages,
         ),
         ListedKind::Channels => (
             &["PACKAGE", "CHANNEL", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"],
-            packages
-                .flat_map(|package| {
-                    let channels = package.ordered_channels().into_iter();
-                    channels.map(move |channel| channel_row(package, channel))
-                })
-                .collect(),
+            list_channels,
         ),
-        ListedKind::Bundles => (
-            &["PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "DEPRECATED", "IMAGE"],
-            packages
-                .flat_map(|package| {
-                    bundles_by_version(package)
-                        .into_iter()
-                        .map(|bundle| bundle_row(package, bundle))
-                })
-                .collect(),
-        ),
-    };
-    let text = match arguments.output {
-        Format::Text => {
-            let cells: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
-            columns(header, &cells)
+        ListedKind::Bundles => {
+            (&["PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "DEPRECATED", "IMAGE"], list_bundles)
         }
-        Format::Json => format!("{:#}\n", values(rows)),
-        Format::Yaml => mainstay_yaml::to_string(&values(rows)),
     };
-    io.print(&text);
+    let mut rows = Vec::new();
+    for package in packages {
+        let listed = list(package, filter);
+        rows.extend(listed.map_err(|error| Cause::new(error.to_string()))?);
+    }
+    rows::print(io, arguments.output, header, rows);
     Ok(())
 }
 
-fn values(rows: Vec<Row>) -> Value {
-    Value::Array(rows.into_iter().map(|row| row.value).collect())
+/// The rows of a package, as far as its bundles pass the filter.
+type ListRows = fn(&Package, &BundleFilter) -> Result<Vec<Row>, BlobError>;
+
+fn list_packages(package: &Package, filter: &BundleFilter) -> Result<Vec<Row>, BlobError> {
+    let mut bundles = package.bundles().map(|bundle| &**bundle);
+    let is_listed = filter.is_empty() || filter.matches_any(package, &mut bundles)?;
+    Ok(if is_listed { vec![package_row(package)] } else { Vec::new() })
+}
+
+fn list_channels(package: &Package, filter: &BundleFilter) -> Result<Vec<Row>, BlobError> {
+    let mut rows = Vec::new();
+    for channel in package.ordered_channels() {
+        let entries = channel.entries().iter();
+        let mut bundles =
+            entries.filter_map(|entry| package.bundle(&entry.name)).map(|bundle| &**bundle);
+        let is_listed = filter.is_empty()
+            || filter.has_channel(&channel.name) && filter.matches_any(package, &mut bundles)?;
+        if is_listed {
+            rows.push(channel_row(package, channel));
+        }
+    }
+    Ok(rows)
+}
+
+fn list_bundles(package: &Package, filter: &BundleFilter) -> Result<Vec<Row>, BlobError> {
+    let mut rows = Vec::new();
+    for bundle in bundles_by_version(package) {
+        if filter.matches(package, bundle)? {
+            rows.push(bundle_row(package, bundle));
+        }
+    }
+    Ok(rows)
 }
 
 /// The error of an unknown package, with packages of similar names.
@@ -130,7 +147,7 @@ pub(super) fn version_text(bundle: &Bundle) -> String {
 }
 
 /// The name and version of a channel's head.
-fn channel_head<'c>(package: &Package, channel: &'c Channel) -> (&'c str, String) {
+pub(super) fn channel_head<'c>(package: &Package, channel: &'c Channel) -> (&'c str, String) {
     let name = &*channel.head().name;
     (name, package.bundle(name).map(|bundle| version_text(bundle)).unwrap_or_default())
 }

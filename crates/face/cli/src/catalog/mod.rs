@@ -6,23 +6,30 @@
 //! suspicious content.
 //!
 //! ```text
-//! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
-//!                                      ├► list, show, render: tables and documents
-//!                                      ├► graph: pictures
-//!                                      └► build: an image
+//! arguments (clap) ─► open the PATHs: folders, ClusterCatalogs
+//!                       ├► validate: findings ─► text, JSON, YAML, SARIF
+//!                       ├► list, show, search, render: tables and documents
+//!                       ├► graph: pictures
+//!                       └► build: an image
 //! ```
 
 mod build;
+mod bundle_filter;
+mod cluster_catalog;
 mod graph;
 mod list;
 mod open;
 mod render;
+mod rows;
+mod search;
 mod show;
 mod updates;
 mod validate;
 
 pub(crate) use open::open;
+use open::{open_path, open_paths};
 
+use crate::cluster::{ClusterHandle, ConnectionArguments};
 use crate::examples;
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
@@ -48,6 +55,12 @@ enum Command {
     /// List the packages, channels or bundles of a catalog.
     #[command(after_help = examples::CATALOG_LIST)]
     List(list::Arguments),
+    /// Search packages by words, in the ClusterCatalogs of a cluster or in the given catalogs.
+    ///
+    /// Packages of the catalog with the highest priority come first. A catalog that cannot be read is
+    /// reported, and the exit code is then 1.
+    #[command(after_help = examples::CATALOG_SEARCH)]
+    Search(search::Arguments),
     /// Show a package, or one of its bundles: channels, versions, updates, dependencies.
     #[command(after_help = examples::CATALOG_SHOW)]
     Show(show::Arguments),
@@ -102,8 +115,13 @@ impl CatalogCommandIo<'_> {
 
 /// Runs a command of `catalog`. Output that cannot be written is a failure, unless the reader closed
 /// the pipe, as in `mainstay catalog … | head`.
-pub async fn run(arguments: CatalogArguments, io: &mut CatalogCommandIo<'_>) -> ExitStatus {
-    finish(io, async |io| run_command(arguments, io).await).await
+/// A command that reads a ClusterCatalog connects to its cluster by `connect`.
+pub async fn run<C: ClusterHandle>(
+    arguments: CatalogArguments,
+    io: &mut CatalogCommandIo<'_>,
+    connect: impl AsyncFnOnce(&ConnectionArguments) -> Result<C, CommandFailure>,
+) -> ExitStatus {
+    finish(io, async |io| run_command(arguments, io, connect).await).await
 }
 
 /// Runs a command, flushes its output, and reports why it failed.
@@ -135,18 +153,41 @@ pub(crate) async fn finish(
     })
 }
 
-async fn run_command(
+async fn run_command<C: ClusterHandle>(
     arguments: CatalogArguments,
     io: &mut CatalogCommandIo<'_>,
+    connect: impl AsyncFnOnce(&ConnectionArguments) -> Result<C, CommandFailure>,
 ) -> Result<ExitStatus, CommandFailure> {
     match arguments.command {
-        Command::Validate(arguments) => validate::run(&arguments, io),
-        Command::List(arguments) => list::run(&arguments, io).map(|()| ExitStatus::Done),
-        Command::Graph(arguments) => graph::run(&arguments, io).map(|()| ExitStatus::Done),
-        Command::Render(arguments) => render::run(&arguments, io).map(|()| ExitStatus::Done),
-        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| ExitStatus::Done),
-        Command::Show(arguments) => show::run(&arguments, io).map(|()| ExitStatus::Done),
+        Command::Build(arguments) => build::run(&arguments, io).await?,
+        Command::Search(arguments) => return search::run(&arguments, io, connect).await,
+        Command::Validate(arguments) => {
+            let (paths, connection) = (&arguments.paths, &arguments.connection);
+            let opened = open_paths(io, paths, None, connection, connect).await?;
+            return validate::run(&arguments, &opened, io);
+        }
+        Command::Render(arguments) => {
+            let (paths, package) = (&arguments.paths, arguments.package.as_deref());
+            let opened = open_paths(io, paths, package, &arguments.connection, connect).await?;
+            render::run(&arguments, &opened, io)?;
+        }
+        Command::List(arguments) => {
+            let (path, package) = (&arguments.path, arguments.package.as_deref());
+            let opened = open_path(io, path, package, &arguments.connection, connect).await?;
+            list::run(&arguments, &opened, io)?;
+        }
+        Command::Graph(arguments) => {
+            let (path, package) = (&arguments.path, Some(&*arguments.package));
+            let opened = open_path(io, path, package, &arguments.connection, connect).await?;
+            graph::run(&arguments, &opened, io)?;
+        }
+        Command::Show(arguments) => {
+            let (path, package) = (&arguments.path, Some(&*arguments.package));
+            let opened = open_path(io, path, package, &arguments.connection, connect).await?;
+            show::run(&arguments, &opened, io)?;
+        }
     }
+    Ok(ExitStatus::Done)
 }
 
 /// Escapes control characters instead of sending them to a terminal.

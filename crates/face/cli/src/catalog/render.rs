@@ -1,15 +1,11 @@
 //! `mainstay catalog render`: the documents of catalogs and bundles, all or some of them.
 
-use super::{
-    CatalogCommandIo, escape_controls,
-    open::{OpenedFolder, open},
-};
-use crate::exit::CommandFailure;
+use super::{CatalogCommandIo, escape_controls, open::OpenedPath};
+use crate::{cluster::ConnectionArguments, exit::CommandFailure};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::{Bundle, BundleError, BundleImage};
 use mainstay_catalog::{
-    CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions, Rendition,
-    WriteError,
+    CatalogDocuments, CatalogFormat, KeptContent, LoadError, LoadOptions, Rendition, WriteError,
 };
 use mainstay_cause::{Cause, FileLocation};
 use std::fmt::Write as _;
@@ -18,21 +14,24 @@ use std::io::{BufWriter, Write as _};
 /// Arguments of `render`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// Folders of catalogs, or of bundles (with `manifests` and `metadata`).
+    /// Folders of catalogs or of bundles (with `manifests` and `metadata`), or clustercatalog/NAME.
     #[arg(value_name = "PATH", required = true)]
-    paths: Vec<String>,
+    pub(super) paths: Vec<String>,
     /// Only documents of this schema, such as `olm.channel`.
     #[arg(long, value_name = "SCHEMA")]
     schema: Option<String>,
     /// Only documents of this package, including the package itself.
     #[arg(long, value_name = "PACKAGE")]
-    package: Option<String>,
+    pub(super) package: Option<String>,
     /// Only documents of this name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Output format: whole documents, or only their names and places.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Json)]
     output: Output,
+    /// The cluster of ClusterCatalogs.
+    #[command(flatten, next_help_heading = "Cluster")]
+    pub(super) connection: ConnectionArguments,
 }
 
 /// Formats of documents.
@@ -45,13 +44,13 @@ enum Output {
 
 pub(super) fn run(
     arguments: &Arguments,
+    opened: &[OpenedPath],
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
     let mut output = Rendition::default();
     let mut names = String::new();
-    for argument in &arguments.paths {
-        let opened = open(io, argument)?;
-        let mut rendition = read(&opened)?;
+    for opened in opened {
+        let mut rendition = read(opened)?;
         let matches = |wanted: &Option<String>, text: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted == text)
         };
@@ -63,7 +62,7 @@ pub(super) fn run(
         if arguments.output == Output::Name {
             for (blob, origin) in rendition.names() {
                 let place = origin.map_or_else(
-                    || opened.argument.clone(),
+                    || opened.argument().to_owned(),
                     |origin| opened.below(&origin.to_string()),
                 );
                 let _ = writeln!(
@@ -92,23 +91,29 @@ pub(super) fn run(
     }
 }
 
-fn read(opened: &OpenedFolder) -> Result<Rendition, CommandFailure> {
+fn read(opened: &OpenedPath) -> Result<Rendition, CommandFailure> {
     let cause = |why: String| {
-        Cause::new("the folder cannot be read")
-            .at(FileLocation::file(&opened.argument))
+        let what = match opened {
+            OpenedPath::Folder(_) => "the folder cannot be read",
+            OpenedPath::ClusterCatalog(_) => "the catalog cannot be read",
+        };
+        Cause::new(what)
+            .at(FileLocation::file(opened.argument()))
             .because(Cause::new(escape_controls(&why)))
-            .remedy(format!("see all problems with: mainstay catalog validate {}", opened.argument))
+            .remedy(format!(
+                "see all problems with: mainstay catalog validate {}",
+                opened.argument()
+            ))
     };
-    if opened.is_bundle {
+    if let Some(folder) = opened.bundle_folder() {
         let failed = |error: BundleError| CommandFailure::from(cause(error.problem().to_string()));
-        let bundle = Bundle::read(&opened.path).map_err(failed)?;
+        let bundle = Bundle::read(&folder.path).map_err(failed)?;
         let mut rendition = Rendition::default();
-        rendition.add(&bundle.declare(BundleImage::None, &opened.argument).map_err(failed)?);
+        rendition.add(&bundle.declare(BundleImage::None, &folder.argument).map_err(failed)?);
         return Ok(rendition);
     }
     let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
     let failed = |error: LoadError| CommandFailure::from(cause(error.headline()));
-    let declared =
-        CatalogDocuments::read(&FolderSource::new(&opened.path), &options).map_err(failed)?;
+    let declared = CatalogDocuments::read(opened.source(), &options).map_err(failed)?;
     Ok(Rendition::of(&declared))
 }

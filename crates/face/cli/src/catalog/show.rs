@@ -1,12 +1,14 @@
 //! `mainstay catalog show`: one package or one of its bundles, with channels, updates and dependencies.
 
 use super::{
-    CatalogCommandIo, Format, escape_controls,
+    CatalogCommandIo, Format,
+    bundle_filter::supported_install_modes,
+    escape_controls,
     list::{bundles_by_version, no_package, version_text},
-    open::{OpenedFolder, open},
+    open::OpenedPath,
     updates,
 };
-use crate::{exit::CommandFailure, report::columns};
+use crate::{cluster::ConnectionArguments, exit::CommandFailure, report::columns};
 use clap::Args;
 use mainstay_catalog::{BlobError, Bundle, BundleApi, KeptContent, Package};
 use mainstay_cause::{Cause, FileLocation};
@@ -19,25 +21,28 @@ use std::fmt::Write;
 /// Arguments of `show`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The folder of the catalog.
+    /// The folder of the catalog, or clustercatalog/NAME.
     #[arg(value_name = "PATH")]
-    path: String,
+    pub(super) path: String,
     /// The package.
     #[arg(value_name = "PACKAGE")]
-    package: String,
+    pub(super) package: String,
     /// A bundle of the package, by name or version; the catalog need not contain it any more.
     #[arg(value_name = "BUNDLE")]
     bundle: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
+    /// The cluster of ClusterCatalogs.
+    #[command(flatten, next_help_heading = "Cluster")]
+    pub(super) connection: ConnectionArguments,
 }
 
 pub(super) fn run(
     arguments: &Arguments,
+    opened: &OpenedPath,
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
-    let opened = open(io, &arguments.path)?;
     let catalog = opened.load(KeptContent::Light)?;
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
@@ -45,13 +50,13 @@ pub(super) fn run(
     let unreadable = |error: BlobError| CommandFailure::from(Cause::new(error.to_string()));
     let (value, text) = match &arguments.bundle {
         None => {
-            let value = package_value(package, &opened).map_err(unreadable)?;
+            let value = package_value(package, opened).map_err(unreadable)?;
             let text = package_text(package, &value);
             (value, text)
         }
         Some(wanted) => {
             let value = match find_bundle(package, wanted) {
-                Some(bundle) => bundle_value(package, bundle, &opened).map_err(unreadable)?,
+                Some(bundle) => bundle_value(package, bundle, opened).map_err(unreadable)?,
                 None => unshipped_value(package, wanted).ok_or_else(|| {
                     let message =
                         format!("package {} has no bundle {}", quote(&package.name), quote(wanted));
@@ -86,7 +91,7 @@ pub(super) fn find_bundle<'p>(package: &'p Package, wanted: &str) -> Option<&'p 
     }
 }
 
-fn package_value(package: &Package, opened: &OpenedFolder) -> Result<Value, BlobError> {
+fn package_value(package: &Package, opened: &OpenedPath) -> Result<Value, BlobError> {
     let graph = Graph::of(package);
     let ordered = package.ordered_channels();
     let channels = ordered.iter().map(|channel| {
@@ -163,7 +168,7 @@ fn package_text(package: &Package, value: &Value) -> String {
 fn bundle_value(
     package: &Package,
     bundle: &Bundle,
-    opened: &OpenedFolder,
+    opened: &OpenedPath,
 ) -> Result<Value, BlobError> {
     let graph = Graph::of(package);
     let installed = InstalledBundle::new(&bundle.name, Some(&bundle.version));
@@ -204,7 +209,7 @@ fn bundle_value(
                 .map(mainstay_catalog::BundleProperty::value)
                 .collect::<Vec<_>>(),
         },
-        "installModes": install_modes(bundle)?,
+        "installModes": supported_install_modes(bundle)?,
         "manifests": bundle.object_count(),
         "relatedImages": images,
     }))
@@ -227,20 +232,6 @@ fn unshipped_value(package: &Package, wanted: &str) -> Option<Value> {
             "asExtension": updates::extension_updates(&graph, &installed),
         })
     })
-}
-
-/// The install modes that are supported, if the catalog says anything about them.
-fn install_modes(bundle: &Bundle) -> Result<Vec<String>, BlobError> {
-    let modes = match bundle.csv_metadata()? {
-        Some(metadata) => metadata["installModes"].clone(),
-        None => match bundle.csv()? {
-            Some(csv) => csv.get(&["spec", "installModes"]).cloned().unwrap_or_default(),
-            None => Value::Null,
-        },
-    };
-    let modes = modes.as_array().cloned().unwrap_or_default().into_iter();
-    let supported = modes.filter(|mode| mode["supported"] == true);
-    Ok(supported.map(|mode| text(&mode, "type").to_owned()).collect())
 }
 
 fn bundle_text(value: &Value) -> String {

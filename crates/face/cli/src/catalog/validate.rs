@@ -2,9 +2,10 @@
 
 use super::{
     CatalogCommandIo, count,
-    open::{OpenedFolder, open},
+    open::{OpenedFolder, OpenedPath},
 };
 use crate::{
+    cluster::ConnectionArguments,
     exit::{CommandFailure, ExitStatus},
     validation::{Finding, Options, Validated},
 };
@@ -12,9 +13,7 @@ use clap::Args;
 use mainstay_bundle::{
     Bundle, BundleFolder, BundleImage, BundleReader, Limits, validate::FindingLevel,
 };
-use mainstay_catalog::{
-    CatalogProblem, CatalogRule, FolderSource, KeptContent, LoadOptions, lint_catalog,
-};
+use mainstay_catalog::{CatalogProblem, CatalogRule, KeptContent, LoadOptions, lint_catalog};
 use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "Examples:
@@ -27,11 +26,14 @@ const EXAMPLES: &str = "Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Folders of catalogs, or of bundles (with `manifests` and `metadata`).
+    /// Folders of catalogs or of bundles (with `manifests` and `metadata`), or clustercatalog/NAME.
     #[arg(value_name = "PATH", required = true)]
-    paths: Vec<String>,
+    pub(super) paths: Vec<String>,
     #[command(flatten)]
     options: Options,
+    /// The cluster of ClusterCatalogs.
+    #[command(flatten, next_help_heading = "Cluster")]
+    pub(super) connection: ConnectionArguments,
 }
 
 /// The size of a folder's content.
@@ -55,11 +57,10 @@ pub(super) struct Inspection {
 
 pub(super) fn run(
     arguments: &Arguments,
+    opened: &[OpenedPath],
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<ExitStatus, CommandFailure> {
-    let opened = arguments.paths.iter().map(|argument| open(io, argument));
-    let opened = opened.collect::<Result<Vec<OpenedFolder>, CommandFailure>>()?;
-    let inspection = inspect_all(&opened);
+    let inspection = inspect_all(opened);
     let incomplete = "; missing content is reported when all files can be read";
     let (contents, fields) = (inspection.summary(), inspection.fields());
     let validated = Validated {
@@ -107,29 +108,33 @@ impl Inspection {
     }
 }
 
-/// Inspects folders and collects their findings.
-pub(super) fn inspect_all(opened: &[OpenedFolder]) -> Inspection {
+/// Inspects catalogs and bundles, and collects their findings.
+pub(super) fn inspect_all(opened: &[OpenedPath]) -> Inspection {
     let mut inspection = Inspection::default();
-    for folder in opened {
-        let (problems, contents, complete) =
-            if folder.is_bundle { inspect_bundle(folder) } else { inspect_catalog(folder) };
+    for path in opened {
+        let bundle = path.bundle_folder();
+        let (problems, contents, complete) = match bundle {
+            Some(folder) => inspect_bundle(folder),
+            None => inspect_catalog(path),
+        };
         // Inspection of a refused bundle ends; that of a refused catalog goes on.
-        if complete && (contents.is_some() || !folder.is_bundle) {
-            inspection.fully_read.push(folder.argument.clone());
+        if complete && (contents.is_some() || bundle.is_none()) {
+            inspection.fully_read.push(path.argument().to_owned());
         }
         inspection.incomplete |= !complete;
-        inspection.contents.extend(contents.map(|contents| (folder.argument.clone(), contents)));
-        inspection.findings.extend(
-            problems.into_iter().map(|(package, problem)| finding(folder, package, problem)),
-        );
+        let contents = contents.map(|contents| (path.argument().to_owned(), contents));
+        inspection.contents.extend(contents);
+        inspection
+            .findings
+            .extend(problems.into_iter().map(|(package, problem)| finding(path, package, problem)));
     }
     inspection
 }
 
-fn finding(folder: &OpenedFolder, package: String, problem: CatalogProblem) -> Finding {
+fn finding(path: &OpenedPath, package: String, problem: CatalogProblem) -> Finding {
     let file = match problem.rule {
-        CatalogRule::NoCatalog => folder.argument.clone(),
-        _ => folder.below(&problem.file),
+        CatalogRule::NoCatalog => path.argument().to_owned(),
+        _ => path.below(&problem.file),
     };
     Finding {
         rule: problem.rule.id().to_owned(),
@@ -148,9 +153,9 @@ fn finding(folder: &OpenedFolder, package: String, problem: CatalogProblem) -> F
 /// Problems with their packages, the folder's content, and whether all of it was read.
 type FolderInspection = (Vec<(String, CatalogProblem)>, Option<Contents>, bool);
 
-fn inspect_catalog(folder: &OpenedFolder) -> FolderInspection {
+fn inspect_catalog(path: &OpenedPath) -> FolderInspection {
     let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
-    let catalog_inspection = lint_catalog(&FolderSource::new(&folder.path), &options);
+    let catalog_inspection = lint_catalog(path.source(), &options);
     let contents = catalog_inspection.catalog.map(|catalog| Contents {
         packages: catalog.packages().len(),
         channels: catalog.packages().map(|package| package.channels().len()).sum(),

@@ -1,6 +1,7 @@
 //! Catalog queries of the acceptance list (AT-34 to AT-38): what users ask with `jq` of a rendered
 //! catalog.
 
+use base64::Engine as _;
 use http_body_util::BodyExt;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clitest::TestFolder;
@@ -216,4 +217,100 @@ fn query_versions_and_images_of_a_package() {
 fn documents_are_listed_by_name_with_their_place() {
     let listed = place().catalog("render c -o name --schema olm.package --name own-only").out;
     assert_eq!(listed, "c/d.yaml:1: olm.package own-only\n");
+}
+
+/// A bundle with manifests, which have webhooks or not.
+fn with_csv(package: &str, webhooks: &str) -> String {
+    let csv = format!(
+        r#"{{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{{"name":"{package}.v1.0.0"}},"spec":{{"installModes":[{{"type":"AllNamespaces","supported":true}}],"webhookdefinitions":[{webhooks}]}}}}"#
+    );
+    let data = base64::engine::general_purpose::STANDARD.encode(csv);
+    format!("{}- {{type: olm.bundle.object, value: {{data: {data}}}}}\n", small(package, &[]))
+}
+
+/// The catalog with two more packages, whose bundles have manifests.
+fn place_with_manifests() -> TestFolder {
+    let hook = r#"{"type":"ValidatingAdmissionWebhook"}"#;
+    place().file("c/g.yaml", with_csv("hooked", hook)).file("c/h.yaml", with_csv("hookless", ""))
+}
+
+/// A field of the rows that a command lists.
+fn listed(place: &TestFolder, command: &str, field: &str) -> Vec<String> {
+    let rows = place.catalog(&format!("{command} -o json")).json();
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| row[field].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn packages_for_all_namespaces_without_webhooks_are_listed() {
+    let place = place_with_manifests();
+    let all = "list packages c --install-mode AllNamespaces";
+    let without = format!("{all} --without-webhooks");
+    // shows QRY-01 QRY-12
+    assert_eq!(
+        listed(&place, &without, "package"),
+        ["3scale-operator", "amq-streams", "hookless", PIPELINES, "zero-operator"]
+    );
+    // shows QRY-13
+    assert_eq!(
+        listed(&place, all, "package"),
+        ["3scale-operator", "amq-streams", "hooked", "hookless", PIPELINES, "zero-operator"]
+    );
+    // shows QRY-14
+    assert!(!listed(&place, all, "package").contains(&"says-nothing".to_owned()));
+    assert_eq!(
+        listed(&place, "list packages c --install-mode ownnamespace", "package"),
+        ["amq-streams", "own-only"]
+    );
+    let channels = format!("list channels c --install-mode AllNamespaces --channel latest");
+    assert_eq!(listed(&place, &channels, "package"), [PIPELINES]);
+}
+
+#[test]
+fn lists_answer_the_questions_about_packages_channels_and_versions() {
+    let place = place();
+    // shows QRY-02
+    assert_eq!(
+        listed(&place, "list packages c", "package"),
+        ["3scale-operator", "amq-streams", PIPELINES, "own-only", "says-nothing", "zero-operator"]
+    );
+    // shows QRY-05
+    assert_eq!(listed(&place, &format!("list channels c {PIPELINES}"), "channel"), CHANNELS);
+    let bundles = |versions: &[&str]| -> Vec<String> {
+        versions.iter().map(|version| format!("{PIPELINES}.v{version}")).collect()
+    };
+    let latest = format!("list bundles c {PIPELINES} --channel latest");
+    // shows QRY-06
+    assert_eq!(listed(&place, &latest, "bundle"), bundles(&["1.15.0", "1.16.0", "1.17.0"]));
+    let newest = format!("list channels c {PIPELINES} --channel latest");
+    // shows QRY-07
+    assert_eq!(listed(&place, &newest, "head"), bundles(&["1.17.0"]));
+    let every: Vec<&str> = BUNDLES.iter().map(|(version, _)| *version).collect();
+    let all = format!("list bundles c {PIPELINES}");
+    // shows QRY-08
+    assert_eq!(listed(&place, &all, "bundle"), bundles(&every));
+    let images: Vec<String> =
+        BUNDLES.iter().map(|(_, digest)| format!("{REPOSITORY}@sha256:{digest}")).collect();
+    // shows QRY-10
+    assert_eq!(listed(&place, &all, "image"), images);
+}
+
+#[test]
+fn render_prints_the_documents_that_a_question_names() {
+    let place = place();
+    let package = documents(&place, &[("schema", "olm.package"), ("name", PIPELINES)]);
+    // shows QRY-03
+    assert_eq!((package.len(), &package[0]["defaultChannel"]), (1, &"latest".into()));
+    let all = documents(&place, &[("package", PIPELINES)]);
+    let belonging = all.iter().filter(|document| document["package"] == PIPELINES).count();
+    // shows QRY-04
+    assert_eq!(belonging, CHANNELS.len() + BUNDLES.len());
+    let name = format!("{PIPELINES}.v1.17.0");
+    let query = [("schema", "olm.bundle"), ("package", PIPELINES), ("name", &*name)];
+    let bundle = documents(&place, &query);
+    // shows QRY-09
+    assert_eq!((bundle.len(), &bundle[0]["properties"][0]["type"]), (1, &"olm.package".into()));
+    let yaml = place.catalog("render c --schema olm.package --name amq-streams -o yaml").out;
+    // shows QRY-15
+    assert!(yaml.starts_with("---\n"), "{yaml}");
 }

@@ -3,7 +3,7 @@
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog;
-use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on};
+use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on, no_cluster};
 use std::io::{self, Write};
 
 /// A writer that fails after a number of bytes, like a full disk or a closed pipe.
@@ -35,7 +35,7 @@ fn catalog_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> 
         terminal: false,
         variable: &|_| None,
     };
-    let exit = block_on(catalog::run(arguments, &mut io));
+    let exit = block_on(catalog::run(arguments, &mut io, no_cluster));
     (exit as u8, String::from_utf8(stderr).unwrap())
 }
 

@@ -11,6 +11,7 @@ mod catalog_queries;
 mod catalog_show;
 mod catalog_validate;
 mod catalog_validate_bundles;
+mod cluster_catalogs;
 mod crd;
 mod extensions;
 mod full_disk;

@@ -2,7 +2,9 @@
 
 use mainstay_api::names;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterHandle, ClusterReadError, ObjectPage};
+use mainstay_cli::cluster::{
+    CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError, ObjectPage,
+};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;
@@ -25,6 +27,8 @@ pub(super) struct RecordedCluster {
     pub(super) namespaces: Option<&'static [&'static str]>,
     /// The catalog of the registry at an address.
     pub(super) catalog: fn(&str) -> Result<CatalogData, Cause>,
+    /// The response of the catalog server to the path of a request.
+    pub(super) documents: fn(&CatalogServer, &str) -> Result<Vec<u8>, CatalogReadError>,
     /// The number of writes after which every write fails.
     pub(super) writes_left: Rc<Cell<usize>>,
 }
@@ -48,6 +52,7 @@ impl RecordedCluster {
             kube_version: None,
             namespaces: None,
             catalog: |_| Err(Cause::new("there is nothing")),
+            documents: |_, _| Err(CatalogReadError::Unreachable(Cause::new("there is no server"))),
             writes_left: Rc::default(),
         }
     }
@@ -144,6 +149,14 @@ impl ClusterHandle for RecordedCluster {
     async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
         (self.catalog)(address)
     }
+
+    async fn read_cluster_catalog(
+        &self,
+        server: &CatalogServer,
+        path: &str,
+    ) -> Result<Vec<u8>, CatalogReadError> {
+        (self.documents)(server, path)
+    }
 }
 
 /// A cluster that does not respond.
@@ -208,5 +221,13 @@ impl ClusterHandle for SilentCluster {
 
     async fn read_catalog(&self, _: &str) -> Result<CatalogData, Cause> {
         Err(silence())
+    }
+
+    async fn read_cluster_catalog(
+        &self,
+        _: &CatalogServer,
+        _: &str,
+    ) -> Result<Vec<u8>, CatalogReadError> {
+        Err(CatalogReadError::Unreachable(silence()))
     }
 }

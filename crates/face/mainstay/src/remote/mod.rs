@@ -1,13 +1,16 @@
-//! Remote cluster of `resolve`, `why`, `uninstall` and `run`: its kubeconfig, found as kubectl finds it,
+//! Remote cluster of `catalog`, `resolve`, `why`, `uninstall` and `run`: its kubeconfig, found as kubectl finds it,
 //! and requests with a time limit.
 
+mod catalog_api;
 mod registry;
 
 use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use mainstay_api::resources::SUBSCRIPTION;
+use mainstay_api::resources::{CLUSTER_CATALOG, SUBSCRIPTION};
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterArguments, ClusterHandle, ClusterReadError, ObjectPage};
+use mainstay_cli::cluster::{
+    CatalogReadError, CatalogServer, ClusterArguments, ClusterHandle, ClusterReadError, ObjectPage,
+};
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
 use mainstay_cli::exit::CommandFailure;
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
@@ -34,6 +37,8 @@ pub(crate) struct ClusterSelector<'a> {
 /// A remote cluster whose requests have a time limit.
 pub(crate) struct RemoteCluster {
     cluster: Cluster,
+    /// The client of its API server.
+    client: kube::Client,
     /// The URL of its API server.
     url: String,
     /// How long the API server, or a registry, may take to respond.
@@ -55,8 +60,9 @@ impl RemoteCluster {
         config.read_timeout = Some(timeout);
         let url = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let cluster = client(selector, config)?;
-        Ok(Self { cluster, url, timeout, namespace })
+        let client = client(selector, config)?;
+        let cluster = Cluster::new(client.clone()).with_user_agent(selector.name);
+        Ok(Self { cluster, client, url, timeout, namespace })
     }
 
     /// Waits for a response within the time limit.
@@ -136,7 +142,7 @@ impl RemoteCluster {
 /// Adds the reason why a cluster does not serve a kind, and the remedy that installs the kind.
 fn unserved_kind(cause: Cause, kind: &Resource, why: Cause) -> Cause {
     let other_cluster = "choose another cluster with --kubeconfig FILE or --context NAME";
-    if kind.group != SUBSCRIPTION.group {
+    if kind.group != SUBSCRIPTION.group && kind.group != CLUSTER_CATALOG.group {
         return cause.because(why).remedy(other_cluster);
     }
     let missing =
@@ -161,7 +167,8 @@ pub(crate) async fn connect(
     let mut config = load_config(selector).await?;
     config.connect_timeout = Some(selector.timeout);
     let url = config.cluster_url.to_string();
-    Ok((client(selector, config)?, url))
+    let cluster = Cluster::new(client(selector, config)?).with_user_agent(selector.name);
+    Ok((cluster, url))
 }
 
 fn install_tls_provider() {
@@ -169,10 +176,9 @@ fn install_tls_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn client(selector: &ClusterSelector<'_>, config: Config) -> Result<Cluster, CommandFailure> {
-    let client = kube::Client::try_from(config)
-        .map_err(|error| CommandFailure::usage(unusable_kubeconfig(selector, chain(&error))))?;
-    Ok(Cluster::new(client).with_user_agent(selector.name))
+fn client(selector: &ClusterSelector<'_>, config: Config) -> Result<kube::Client, CommandFailure> {
+    kube::Client::try_from(config)
+        .map_err(|error| CommandFailure::usage(unusable_kubeconfig(selector, chain(&error))))
 }
 
 /// Why a request has no result.
@@ -316,6 +322,14 @@ impl ClusterHandle for RemoteCluster {
 
     async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
         registry::read(address, self.timeout).await
+    }
+
+    async fn read_cluster_catalog(
+        &self,
+        server: &CatalogServer,
+        path: &str,
+    ) -> Result<Vec<u8>, CatalogReadError> {
+        catalog_api::read(&self.client, server, path, self.timeout).await
     }
 }
 

@@ -8,6 +8,7 @@
 mod by_image;
 mod catalogs;
 mod certified;
+mod cluster_catalogs;
 mod controller_pods;
 mod crash;
 mod documented;

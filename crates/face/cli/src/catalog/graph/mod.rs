@@ -16,8 +16,8 @@ mod svg;
 mod text;
 mod value;
 
-use super::{CatalogCommandIo, list::no_package, open::open, show::find_bundle};
-use crate::exit::CommandFailure;
+use super::{CatalogCommandIo, list::no_package, open::OpenedPath, show::find_bundle};
+use crate::{cluster::ConnectionArguments, exit::CommandFailure};
 use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
 use mainstay_catalog::KeptContent;
@@ -29,12 +29,12 @@ use mainstay_version::parse_strict;
 /// Arguments of `graph`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The folder of the catalog.
+    /// The folder of the catalog, or clustercatalog/NAME.
     #[arg(value_name = "PATH")]
-    path: String,
+    pub(super) path: String,
     /// The package.
     #[arg(value_name = "PACKAGE")]
-    package: String,
+    pub(super) package: String,
     /// Show only this channel (repeatable).
     #[arg(short, long = "channel", value_name = "NAME")]
     channels: Vec<String>,
@@ -45,6 +45,9 @@ pub(super) struct Arguments {
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Text)]
     output: GraphFormat,
+    /// The cluster of ClusterCatalogs.
+    #[command(flatten, next_help_heading = "Cluster")]
+    pub(super) connection: ConnectionArguments,
 }
 
 /// Kinds of pictures.
@@ -66,9 +69,9 @@ enum GraphFormat {
 
 pub(super) fn run(
     arguments: &Arguments,
+    opened: &OpenedPath,
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
-    let opened = open(io, &arguments.path)?;
     let catalog = opened.load(KeptContent::Facts)?;
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))

@@ -55,6 +55,10 @@ const PLAN: &[(&str, &str, Treatment)] = &[
         "kubectl get packagemanifests -n team-a -l catalog=mine -w",
         Skipped(ENDS_ON_CTRL_C),
     ),
+    (ADMINISTRATORS, "BASE=", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "curl --cacert", Skipped(READERS_OWN)),
+    // A catalog from the network may not be served.
+    (ADMINISTRATORS, "mainstay catalog search", Exits(&[0, 1])),
     (ADMINISTRATORS, "kubectl patch installplan install-abcde", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "kubectl patch subscription NAME", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay why subscription/lighthouse", Exits(&[3])),

@@ -1,0 +1,394 @@
+//! ClusterCatalogs as PATH: the documents that the catalog server of a cluster serves.
+//!
+//! ```text
+//! clustercatalog/NAME ─► ClusterCatalog ─► status: its URL ─┬─► on loopback: the server itself, with its CA
+//!                                                           └─► in the cluster: the Service proxy of the API server
+//!                                                                       └─► documents ─► files in memory
+//! ```
+//!
+//! The documents become files, so the reader of catalog folders reads them, too.
+
+use super::escape_controls;
+use crate::args::Profile;
+use crate::cluster::{CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError};
+use crate::exit::CommandFailure;
+use http::Uri;
+use mainstay_api::resources::CLUSTER_CATALOG;
+use mainstay_catalog::MemorySource;
+use mainstay_cause::Cause;
+use mainstay_formats::edit_distance;
+use mainstay_object::{Object, builtin};
+use std::fmt::Write as _;
+
+/// How kubectl writes the kind.
+const KINDS: [&str; 4] = [
+    "clustercatalog",
+    "clustercatalogs",
+    "clustercatalog.olm.operatorframework.io",
+    "clustercatalogs.olm.operatorframework.io",
+];
+/// The ConfigMap with the CA of the catalog server, and its key.
+const CA_CONFIG_MAP: &str = "catalogd-ca";
+const CA_KEY: &str = "ca.crt";
+/// All documents of a catalog.
+const ALL: &str = "api/v1/all";
+
+/// A ClusterCatalog with its documents.
+pub(super) struct ServedContent {
+    /// The path as typed.
+    pub(super) argument: String,
+    pub(super) priority: i64,
+    pub(super) files: MemorySource,
+}
+
+/// Whether a PATH names a ClusterCatalog. A folder of that name is `./clustercatalog/NAME`.
+pub(super) fn names_cluster_catalog(argument: &str) -> bool {
+    argument.split_once('/').is_some_and(|(kind, _)| KINDS.contains(&kind))
+}
+
+/// The PATH of a ClusterCatalog.
+pub(super) fn path_of(catalog: &Object) -> String {
+    format!("clustercatalog/{}", catalog.name())
+}
+
+/// All ClusterCatalogs that are switched on.
+///
+/// # Errors
+/// They cannot be listed.
+pub(super) async fn list(cluster: &impl ClusterHandle) -> Result<Vec<Object>, CommandFailure> {
+    let mut catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
+    catalogs.retain(|catalog| !is_switched_off(catalog));
+    Ok(catalogs)
+}
+
+/// Finds the ClusterCatalog that a PATH names.
+///
+/// # Errors
+/// There is no such ClusterCatalog, or it cannot be read.
+pub(super) async fn find(
+    cluster: &impl ClusterHandle,
+    argument: &str,
+) -> Result<Object, CommandFailure> {
+    let name = argument.split_once('/').map_or("", |(_, name)| name);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    if name.is_empty() || !name.bytes().all(is_name) {
+        let message = format!("{} is no name of a ClusterCatalog", mainstay_gocompat::quote(name));
+        let cause = Cause::new(message)
+            .remedy("write clustercatalog/NAME, such as clustercatalog/operatorhubio");
+        return Err(CommandFailure::usage(cause));
+    }
+    if let Some(catalog) = cluster.get(&CLUSTER_CATALOG, None, name).await? {
+        return Ok(catalog);
+    }
+    let names: Vec<String> = match cluster.list(&CLUSTER_CATALOG, None, None).await {
+        Ok(catalogs) => catalogs.iter().map(|catalog| catalog.name().to_owned()).collect(),
+        Err(ClusterReadError::Forbidden(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    Err(CommandFailure::usage(no_cluster_catalog(name, &names)))
+}
+
+/// The error of an unknown ClusterCatalog, with similar names.
+fn no_cluster_catalog(name: &str, names: &[String]) -> Cause {
+    let lower = name.to_lowercase();
+    let mut similar: Vec<&str> = names.iter().map(String::as_str).collect();
+    similar.retain(|candidate| {
+        candidate.contains(&lower)
+            || lower.contains(candidate)
+            || edit_distance::distance(&lower, candidate, 2).is_some()
+    });
+    similar.truncate(5);
+    let remedy = if similar.is_empty() {
+        "list them with: kubectl get clustercatalogs".to_owned()
+    } else {
+        format!("did you mean {}?", similar.join(", "))
+    };
+    Cause::new(format!("the cluster has no ClusterCatalog {name}")).remedy(remedy)
+}
+
+/// Reads the documents of a ClusterCatalog; if the catalog has the package, only those of the package.
+///
+/// # Errors
+/// The catalog is not served, or its server does not respond or refuses.
+pub(super) async fn read(
+    cluster: &impl ClusterHandle,
+    catalog: &Object,
+    argument: &str,
+    package: Option<&str>,
+) -> Result<ServedContent, CommandFailure> {
+    let base = base_url(catalog).map_err(CommandFailure::usage)?;
+    let address = CatalogAddress::parse(base).ok_or_else(|| {
+        Cause::new(format!(
+            "the address of ClusterCatalog {} is no HTTPS URL: {}",
+            catalog.name(),
+            escape_controls(base)
+        ))
+        .remedy(see_more(catalog))
+    })?;
+    let server = match &address {
+        CatalogAddress::Host { .. } => CatalogServer::Direct {
+            base: base.to_owned(),
+            authorities: authorities(cluster).await?,
+        },
+        CatalogAddress::Service { .. } => {
+            CatalogServer::ServiceProxy { path: address.proxy_path() }
+        }
+    };
+    let get = async |path: String| {
+        let bytes = cluster.read_cluster_catalog(&server, &path).await?;
+        Ok::<_, CatalogReadError>((path, bytes))
+    };
+    let failed = |error| CommandFailure::from(unreadable(catalog, base, &address, error));
+    let files = match package {
+        Some(package) => package_documents(package, &get).await.map_err(failed)?,
+        None => None,
+    };
+    let files = match files {
+        Some(files) => files,
+        None => vec![get(ALL.to_owned()).await.map_err(failed)?],
+    };
+    Ok(ServedContent {
+        argument: argument.to_owned(),
+        priority: catalog.i64(&["spec", "priority"]).unwrap_or_default(),
+        files: files.into_iter().collect(),
+    })
+}
+
+/// Reads the documents of a package. `None` if the catalog has no such package, or if the server offers
+/// only whole catalogs, as catalogd does without `APIV1MetasHandler`.
+async fn package_documents(
+    package: &str,
+    get: &impl AsyncFn(String) -> Result<(String, Vec<u8>), CatalogReadError>,
+) -> Result<Option<Vec<(String, Vec<u8>)>>, CatalogReadError> {
+    let package = query_value(package);
+    let own = match get(format!("api/v1/metas?schema=olm.package&name={package}")).await {
+        Ok(own) if !own.1.trim_ascii().is_empty() => own,
+        Ok(_) | Err(CatalogReadError::NotFound(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(vec![own, get(format!("api/v1/metas?package={package}")).await?]))
+}
+
+/// A text as the value of a query parameter.
+fn query_value(text: &str) -> String {
+    let mut value = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            value.push(char::from(byte));
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(value, "%{byte:02X}");
+        }
+    }
+    value
+}
+
+fn is_switched_off(catalog: &Object) -> bool {
+    catalog.str(&["spec", "availabilityMode"]) == Some("Unavailable")
+}
+
+/// The URL at which a ClusterCatalog is served.
+fn base_url(catalog: &Object) -> Result<&str, Cause> {
+    let name = catalog.name();
+    if is_switched_off(catalog) {
+        let command = "kubectl patch clustercatalog";
+        let patch = r#"--type merge -p '{"spec":{"availabilityMode":"Available"}}'"#;
+        return Err(Cause::new(format!("ClusterCatalog {name} is switched off"))
+            .because(Cause::new("its spec.availabilityMode is Unavailable"))
+            .remedy(format!("switch it on with: {command} {name} {patch}")));
+    }
+    let conditions = catalog.array(&["status", "conditions"]);
+    let is_serving = conditions
+        .iter()
+        .any(|condition| condition["type"] == "Serving" && condition["status"] == "True");
+    match catalog.str(&["status", "urls", "base"]) {
+        Some(base) if is_serving => Ok(base),
+        _ => Err(not_serving(catalog)),
+    }
+}
+
+/// The error of a ClusterCatalog that is not served, with its conditions.
+fn not_serving(catalog: &Object) -> Cause {
+    let conditions = catalog.array(&["status", "conditions"]).iter().map(|condition| {
+        let text = |field: &str| escape_controls(condition[field].as_str().unwrap_or_default());
+        let [kind, status, reason, message] = ["type", "status", "reason", "message"].map(text);
+        let state = format!("{kind} is {status} ({reason})");
+        Cause::new(if message.is_empty() { state } else { format!("{state}: {message}") })
+    });
+    let mut causes: Vec<Cause> = conditions.collect();
+    let mut cause = Cause::new(format!("ClusterCatalog {} is not served", catalog.name()));
+    if causes.is_empty() {
+        causes.push(Cause::new("no controller has reported its state"));
+        cause = cause.remedy("start the controllers with: mainstay run");
+    }
+    cause.because_all(causes).remedy(see_more(catalog))
+}
+
+/// The remedy that shows the conditions and Events of a ClusterCatalog.
+fn see_more(catalog: &Object) -> String {
+    format!("see more with: kubectl describe clustercatalog {}", catalog.name())
+}
+
+/// The address of a catalog.
+#[derive(Debug, PartialEq, Eq)]
+enum CatalogAddress {
+    /// A server that this machine may reach.
+    Host { is_loopback: bool },
+    /// A Service, which has an address in its cluster only.
+    Service { name: String, namespace: String, port: u16, path: String },
+}
+
+impl CatalogAddress {
+    fn parse(base: &str) -> Option<Self> {
+        let uri: Uri = base.parse().ok()?;
+        if uri.scheme_str() != Some("https") {
+            return None;
+        }
+        let host = uri.host()?;
+        let labels: Vec<&str> = host.split('.').collect();
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        Some(match labels.as_slice() {
+            // The domain of the cluster may follow.
+            [name, namespace, "svc", ..] if is_label(name) && is_label(namespace) => {
+                Self::Service {
+                    name: (*name).to_owned(),
+                    namespace: (*namespace).to_owned(),
+                    port: uri.port_u16().unwrap_or(443),
+                    path: uri.path().trim_end_matches('/').to_owned(),
+                }
+            }
+            _ => {
+                let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+                let is_loopback =
+                    host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+                Self::Host { is_loopback }
+            }
+        })
+    }
+
+    /// The path of a Service's catalog at the API server.
+    fn proxy_path(&self) -> String {
+        match self {
+            Self::Host { .. } => String::new(),
+            Self::Service { name, namespace, port, path } => {
+                format!("/api/v1/namespaces/{namespace}/services/https:{name}:{port}/proxy{path}")
+            }
+        }
+    }
+}
+
+/// The CAs of the catalog server. The cluster may have the namespace of either profile, or both.
+async fn authorities(cluster: &impl ClusterHandle) -> Result<String, CommandFailure> {
+    let namespaces = [Profile::Standard, Profile::Openshift].map(Profile::catalogd_namespace);
+    let mut authorities = String::new();
+    let mut failure = None;
+    for namespace in namespaces {
+        match cluster.get(&builtin::CONFIG_MAP, Some(namespace), CA_CONFIG_MAP).await {
+            Ok(found) => {
+                let found = found.as_ref().and_then(|object| object.str(&["data", CA_KEY]));
+                authorities.extend(found.map(|pem| format!("{pem}\n")));
+            }
+            Err(error) => failure = Some(Cause::from(error)),
+        }
+    }
+    if !authorities.is_empty() {
+        return Ok(authorities);
+    }
+    let cause = Cause::new("the CA of the catalog server is unknown");
+    let why = failure.unwrap_or_else(|| {
+        let [first, second] = namespaces;
+        Cause::new(format!(
+            "no ConfigMap {CA_CONFIG_MAP} with the key {CA_KEY} is in namespace {first} or {second}"
+        ))
+    });
+    let remedy = "start the controllers, which create it: mainstay run";
+    Err(cause.because(why).remedy(remedy).into())
+}
+
+/// The error of a ClusterCatalog whose server does not send its documents.
+fn unreadable(
+    catalog: &Object,
+    base: &str,
+    address: &CatalogAddress,
+    error: CatalogReadError,
+) -> Cause {
+    let (why, remedy) = match (error, address) {
+        (CatalogReadError::NotFound(why), _) => (why, see_more(catalog)),
+        (CatalogReadError::Forbidden(why), CatalogAddress::Service { namespace, .. }) => {
+            let right = format!("kubectl auth can-i get services/proxy -n {namespace}");
+            (why, format!("use an account for which this prints yes: {right}"))
+        }
+        (CatalogReadError::Certificate(why), _) => {
+            let remedy = format!(
+                "compare its CA with the ConfigMap: kubectl get configmaps -A --field-selector metadata.name={CA_CONFIG_MAP} -o yaml"
+            );
+            (why, remedy)
+        }
+        (CatalogReadError::Unreachable(why), CatalogAddress::Service { name, namespace, .. }) => {
+            let list = format!("kubectl -n {namespace} get endpointslices");
+            let label = format!("-l kubernetes.io/service-name={name}");
+            (why, format!("see whether a pod serves the catalogs: {list} {label}"))
+        }
+        (CatalogReadError::Unreachable(why), CatalogAddress::Host { is_loopback: true }) => {
+            let remedy =
+                "use the machine on which `mainstay up` or `mainstay run` runs, or start it";
+            (why, remedy.to_owned())
+        }
+        (
+            CatalogReadError::Unreachable(why)
+            | CatalogReadError::Forbidden(why)
+            | CatalogReadError::Failed(why),
+            _,
+        ) => (why, "try again, or allow more time with --timeout SECONDS".to_owned()),
+    };
+    let message =
+        format!("ClusterCatalog {} cannot be read from {}", catalog.name(), escape_controls(base));
+    Cause::new(message).because(why).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn catalog_of_a_service_is_read_through_the_service_proxy() {
+        for (base, path) in [
+            (
+                "https://catalogd-service.olmv1-system.svc/catalogs/demo",
+                "/api/v1/namespaces/olmv1-system/services/https:catalogd-service:443/proxy/catalogs/demo",
+            ),
+            (
+                "https://c.openshift-catalogd.svc.cluster.local:8443/catalogs/demo/",
+                "/api/v1/namespaces/openshift-catalogd/services/https:c:8443/proxy/catalogs/demo",
+            ),
+        ] {
+            let address = CatalogAddress::parse(base).unwrap();
+            assert_eq!(address.proxy_path(), path);
+        }
+    }
+
+    #[test]
+    fn catalog_of_another_host_is_read_from_its_server() {
+        for (base, is_loopback) in [
+            ("https://127.0.0.1:41037/catalogs/demo", true),
+            ("https://[::1]:41037/catalogs/demo", true),
+            ("https://localhost/catalogs/demo", true),
+            ("https://catalogs.example.com/catalogs/demo", false),
+            ("https://svc/catalogs/demo", false),
+        ] {
+            assert_eq!(CatalogAddress::parse(base), Some(CatalogAddress::Host { is_loopback }));
+        }
+        for base in ["", "http://127.0.0.1/catalogs/demo", "ftp://a.b.svc", "/catalogs/demo"] {
+            assert_eq!(CatalogAddress::parse(base), None, "{base}");
+        }
+    }
+
+    #[test]
+    fn package_name_is_escaped_in_a_query() {
+        assert_eq!(query_value("a-b.c_d"), "a-b.c_d");
+        assert_eq!(query_value("a&name=b ü"), "a%26name%3Db%20%C3%BC");
+    }
+}
