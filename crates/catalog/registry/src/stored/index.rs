@@ -17,6 +17,9 @@ const FORMAT: u32 = 1;
 /// The largest size of an index that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// A line: its length in bytes, and the schema, package and name of its document.
+type Line = (u64, Arc<str>, Arc<str>, Arc<str>);
+
 /// The index as a file.
 #[derive(Serialize, Deserialize)]
 struct Document {
@@ -25,8 +28,7 @@ struct Document {
     digest: String,
     /// Milliseconds since 1970.
     modified: u64,
-    /// Length in bytes, schema, package, name.
-    lines: Vec<(u64, Arc<str>, Arc<str>, Arc<str>)>,
+    lines: Vec<Line>,
 }
 
 /// The index in memory.
@@ -42,7 +44,7 @@ pub(super) struct Index {
 /// Collects the lines of documents that are being written.
 #[derive(Default)]
 pub(super) struct IndexWriter {
-    lines: Vec<(u64, Arc<str>, Arc<str>, Arc<str>)>,
+    lines: Vec<Line>,
 }
 
 impl IndexWriter {
@@ -93,12 +95,12 @@ impl Index {
 
     fn of(document: Document) -> Result<Self, String> {
         let mut known: BTreeSet<Arc<str>> = BTreeSet::new();
-        let mut intern = |name: Arc<str>| match known.get(&*name) {
-            Some(known) => Arc::clone(known),
-            None => {
-                known.insert(Arc::clone(&name));
-                name
+        let mut intern = |name: Arc<str>| {
+            if let Some(known) = known.get(&*name) {
+                return Arc::clone(known);
             }
+            known.insert(Arc::clone(&name));
+            name
         };
         let mut names = Vec::with_capacity(document.lines.len());
         let mut starts = Vec::with_capacity(document.lines.len() + 1);

@@ -215,8 +215,8 @@ fn query_versions_and_images_of_a_package() {
 
 #[test]
 fn documents_are_listed_by_name_with_their_place() {
-    let listed = place().catalog("render c -o name --schema olm.package --name own-only").out;
-    assert_eq!(listed, "c/d.yaml:1: olm.package own-only\n");
+    let output = place().catalog("render c -o name --schema olm.package --name own-only").out;
+    assert_eq!(output, "c/d.yaml:1: olm.package own-only\n");
 }
 
 /// A bundle with manifests, which have webhooks or not.
@@ -235,7 +235,7 @@ fn place_with_manifests() -> TestFolder {
 }
 
 /// A field of the rows that a command lists.
-fn listed(place: &TestFolder, command: &str, field: &str) -> Vec<String> {
+fn row_values(place: &TestFolder, command: &str, field: &str) -> Vec<String> {
     let rows = place.catalog(&format!("{command} -o json")).json();
     let rows = rows.as_array().unwrap().iter();
     rows.map(|row| row[field].as_str().unwrap().to_owned()).collect()
@@ -248,22 +248,21 @@ fn packages_for_all_namespaces_without_webhooks_are_listed() {
     let without = format!("{all} --without-webhooks");
     // shows QRY-01 QRY-12
     assert_eq!(
-        listed(&place, &without, "package"),
+        row_values(&place, &without, "package"),
         ["3scale-operator", "amq-streams", "hookless", PIPELINES, "zero-operator"]
     );
     // shows QRY-13
     assert_eq!(
-        listed(&place, all, "package"),
+        row_values(&place, all, "package"),
         ["3scale-operator", "amq-streams", "hooked", "hookless", PIPELINES, "zero-operator"]
     );
-    // shows QRY-14
-    assert!(!listed(&place, all, "package").contains(&"says-nothing".to_owned()));
+    assert!(!row_values(&place, all, "package").contains(&"says-nothing".to_owned()));
     assert_eq!(
-        listed(&place, "list packages c --install-mode ownnamespace", "package"),
+        row_values(&place, "list packages c --install-mode ownnamespace", "package"),
         ["amq-streams", "own-only"]
     );
     let channels = format!("list channels c --install-mode AllNamespaces --channel latest");
-    assert_eq!(listed(&place, &channels, "package"), [PIPELINES]);
+    assert_eq!(row_values(&place, &channels, "package"), [PIPELINES]);
 }
 
 #[test]
@@ -271,28 +270,28 @@ fn lists_answer_the_questions_about_packages_channels_and_versions() {
     let place = place();
     // shows QRY-02
     assert_eq!(
-        listed(&place, "list packages c", "package"),
+        row_values(&place, "list packages c", "package"),
         ["3scale-operator", "amq-streams", PIPELINES, "own-only", "says-nothing", "zero-operator"]
     );
     // shows QRY-05
-    assert_eq!(listed(&place, &format!("list channels c {PIPELINES}"), "channel"), CHANNELS);
+    assert_eq!(row_values(&place, &format!("list channels c {PIPELINES}"), "channel"), CHANNELS);
     let bundles = |versions: &[&str]| -> Vec<String> {
         versions.iter().map(|version| format!("{PIPELINES}.v{version}")).collect()
     };
     let latest = format!("list bundles c {PIPELINES} --channel latest");
     // shows QRY-06
-    assert_eq!(listed(&place, &latest, "bundle"), bundles(&["1.15.0", "1.16.0", "1.17.0"]));
+    assert_eq!(row_values(&place, &latest, "bundle"), bundles(&["1.15.0", "1.16.0", "1.17.0"]));
     let newest = format!("list channels c {PIPELINES} --channel latest");
     // shows QRY-07
-    assert_eq!(listed(&place, &newest, "head"), bundles(&["1.17.0"]));
+    assert_eq!(row_values(&place, &newest, "head"), bundles(&["1.17.0"]));
     let every: Vec<&str> = BUNDLES.iter().map(|(version, _)| *version).collect();
     let all = format!("list bundles c {PIPELINES}");
     // shows QRY-08
-    assert_eq!(listed(&place, &all, "bundle"), bundles(&every));
+    assert_eq!(row_values(&place, &all, "bundle"), bundles(&every));
     let images: Vec<String> =
         BUNDLES.iter().map(|(_, digest)| format!("{REPOSITORY}@sha256:{digest}")).collect();
     // shows QRY-10
-    assert_eq!(listed(&place, &all, "image"), images);
+    assert_eq!(row_values(&place, &all, "image"), images);
 }
 
 #[test]

@@ -289,7 +289,6 @@ mod tests {
         let mut recreated = catalog();
         recreated.metadata.uid = "other".to_owned();
         let message = String::new();
-        // shows CC-06
         for (catalog, attempt, now, expected) in [
             (catalog(), None, 100, Step::Load),
             (catalog(), Some(attempt(loaded())), 100_000, Step::Report(None)),
@@ -304,6 +303,7 @@ mod tests {
             ),
             (catalog(), Some(attempt(Outcome::Blocked { message })), 100_000, Step::Report(None)),
         ] {
+            // shows CC-06
             assert_eq!(step(&catalog, attempt.as_ref(), time(now)), expected);
         }
         let Step::Report(Some(due)) = step(&polled, Some(&attempt(loaded())), time(109)) else {
@@ -320,8 +320,8 @@ mod tests {
         mislabelled.metadata.labels.insert(CATALOG_NAME_LABEL.to_owned(), "b".to_owned());
         let mut unfinalized = catalog();
         unfinalized.metadata.finalizers.clear();
-        // shows CC-01 CC-12
         for catalog in [unlabelled, mislabelled, unfinalized] {
+            // shows CC-01 CC-12
             assert_eq!(step(&catalog, None, time(0)), Step::Prepare);
         }
     }
