@@ -27,7 +27,7 @@ const MAX_MESSAGE: usize = 300;
 /// Reads documents. The server may take `timeout` to accept the connection, and as long again for each part
 /// of its response.
 pub(super) async fn read(
-    api_server: &Client,
+    api_server: &Config,
     server: &CatalogServer,
     path: &str,
     timeout: Duration,
@@ -44,19 +44,23 @@ pub(super) async fn read(
 }
 
 async fn read_documents(
-    api_server: &Client,
+    api_server: &Config,
     server: &CatalogServer,
     path: &str,
     timeout: Duration,
 ) -> Result<Vec<u8>, CatalogReadError> {
-    let (client, target) = match server {
+    let (mut config, target) = match server {
         CatalogServer::Direct { base, authorities } => {
-            (direct_client(base, authorities, timeout)?, format!("/{path}"))
+            (direct_config(base, authorities, timeout)?, format!("/{path}"))
         }
         CatalogServer::ServiceProxy { path: base } => {
             (api_server.clone(), format!("{base}/{path}"))
         }
     };
+    // The reason of a 503 is reported at once.
+    config.default_retry = false;
+    let client =
+        Client::try_from(config).map_err(|error| CatalogReadError::Failed(chain(&error)))?;
     let request = Request::get(target).header(header::USER_AGENT, AGENT).body(Body::empty());
     let request = request.map_err(|error| CatalogReadError::Failed(chain(&error)))?;
     let response = in_time(timeout, client.send(request)).await?;
@@ -113,12 +117,12 @@ async fn in_time<T>(
     })
 }
 
-/// A client of the catalog server, without credentials and without a proxy.
-fn direct_client(
+/// The configuration of a client of the catalog server, without credentials and without a proxy.
+fn direct_config(
     base: &str,
     authorities: &str,
     timeout: Duration,
-) -> Result<Client, CatalogReadError> {
+) -> Result<Config, CatalogReadError> {
     let base: Uri = base.parse().map_err(|error| CatalogReadError::Failed(chain(&error)))?;
     let certificates = CertificateDer::pem_slice_iter(authorities.as_bytes());
     let certificates: Vec<Vec<u8>> = certificates.flatten().map(|der| der.to_vec()).collect();
@@ -130,7 +134,7 @@ fn direct_client(
     config.root_cert = Some(certificates);
     config.connect_timeout = Some(timeout);
     config.read_timeout = Some(timeout);
-    Client::try_from(config).map_err(|error| CatalogReadError::Certificate(chain(&error)))
+    Ok(config)
 }
 
 /// Whether a connection failed because of the server's certificate.

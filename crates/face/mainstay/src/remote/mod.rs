@@ -37,8 +37,8 @@ pub(crate) struct ClusterSelector<'a> {
 /// A remote cluster whose requests have a time limit.
 pub(crate) struct RemoteCluster {
     cluster: Cluster,
-    /// The client of its API server.
-    client: kube::Client,
+    /// The address and the credentials of its API server.
+    config: Config,
     /// The URL of its API server.
     url: String,
     /// How long the API server, or a registry, may take to respond.
@@ -60,9 +60,9 @@ impl RemoteCluster {
         config.read_timeout = Some(timeout);
         let url = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let client = client(selector, config)?;
-        let cluster = Cluster::new(client.clone()).with_user_agent(selector.name);
-        Ok(Self { cluster, client, url, timeout, namespace })
+        let client = client(selector, config.clone())?;
+        let cluster = Cluster::new(client).with_user_agent(selector.name);
+        Ok(Self { cluster, config, url, timeout, namespace })
     }
 
     /// Waits for a response within the time limit.
@@ -329,7 +329,7 @@ impl ClusterHandle for RemoteCluster {
         server: &CatalogServer,
         path: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
-        catalog_api::read(&self.client, server, path, self.timeout).await
+        catalog_api::read(&self.config, server, path, self.timeout).await
     }
 }
 

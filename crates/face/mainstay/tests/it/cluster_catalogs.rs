@@ -50,7 +50,7 @@ async fn served_cluster_catalog_is_read_like_its_folder() {
         assert_eq!(served, local, "{arguments:?}");
         assert_eq!(local.0, Some(0), "{local:?}");
     }
-    let (code, out, err) = catalog(&up.kubeconfig, &["search", "teapot", "-o", "json"]);
+    let (code, out, err) = catalog(&up.kubeconfig, &["search", "warm coffee", "-o", "json"]);
     let found: Value = serde_json::from_str(&out).unwrap_or_default();
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     assert_eq!(found[0]["catalog"], "clustercatalog/demo", "{out}");
