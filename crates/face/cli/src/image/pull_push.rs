@@ -101,12 +101,13 @@ pub(super) async fn push(
     let transfer = ImageTransfer::new(&arguments.registry_access, io)?;
     let want = arguments.platforms.or_all();
     let target = Location::Registry(target);
-    let pushed = progress::transfer(io, transfer.progress_to_show(), async {
+    // Boxed, as it is large.
+    let push = Box::pin(async {
         let found = transfer.obtain(&store, &Location::Store(image), &want).await?;
         transfer.deliver(&store, &found, &target).await?;
         Ok(found)
-    })
-    .await?;
+    });
+    let pushed = progress::transfer(io, transfer.progress_to_show(), push).await?;
     let place = target.to_string();
     let text = || format!("{place} {}\n", pushed.digest);
     print(io, arguments.output, &location_value(&place, &pushed), text);

@@ -261,8 +261,8 @@ fn packages_for_all_namespaces_without_webhooks_are_listed() {
         row_values(&place, "list packages c --install-mode ownnamespace", "package"),
         ["amq-streams", "own-only"]
     );
-    let channels = format!("list channels c --install-mode AllNamespaces --channel latest");
-    assert_eq!(row_values(&place, &channels, "package"), [PIPELINES]);
+    let channels = "list channels c --install-mode AllNamespaces --channel latest";
+    assert_eq!(row_values(&place, channels, "package"), [PIPELINES]);
 }
 
 #[test]

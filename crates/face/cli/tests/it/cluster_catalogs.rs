@@ -214,7 +214,7 @@ fn unreadable_cluster_catalog_is_explained_with_a_remedy() {
         ("no cluster", place().catalog(fruit)),
     ] {
         assert_eq!(output.out, "", "{what}");
-        all.push_str(&format!("# {what}\n{}\n{}", output.code, output.err));
+        all.extend(["# ", what, "\n", &output.code.to_string(), "\n", &output.err]);
     }
     insta::assert_snapshot!(all);
 }

@@ -29,7 +29,7 @@ const PORT: u16 = 8443;
 
 /// The server, and how the cluster reaches it.
 pub(super) struct Server {
-    server: CatalogServer,
+    catalogs: CatalogServer,
     namespace: &'static str,
     /// The address of this process for the cluster.
     reachable: Option<IpAddr>,
@@ -70,7 +70,7 @@ impl Server {
         let opened = CatalogServer::open(&addresses, &tls, &stop).await.map_err(|cause| {
             cause.remedy("choose another address with --catalogs-listen ADDR:PORT; port 0 selects a free port")
         })?;
-        let server = Self { server: opened, namespace, reachable, stop };
+        let server = Self { catalogs: opened, namespace, reachable, stop };
         server.publish(cluster, pki.authority_pem()).await?;
         Ok(server)
     }
@@ -79,7 +79,7 @@ impl Server {
     pub(super) fn external_address(&self) -> String {
         match self.reachable {
             Some(_) => format!("{SERVICE}.{}.svc", self.namespace),
-            None => self.server.address.to_string(),
+            None => self.catalogs.address.to_string(),
         }
     }
 
@@ -93,8 +93,14 @@ impl Server {
     ) -> Extensions {
         let content = run.data.join("clustercatalogs");
         let external = self.external_address();
-        let options =
-            self.server.options(clock, self.namespace, external, images, content, BTreeMap::new());
+        let options = self.catalogs.options(
+            clock,
+            self.namespace,
+            external,
+            images,
+            content,
+            BTreeMap::new(),
+        );
         Extensions::start(cluster, options)
     }
 
@@ -110,14 +116,15 @@ impl Server {
                 tracing::debug!(%error, "the endpoint of the catalog server is not deleted");
             }
         }
-        self.server.wait_until_closed().await;
+        self.catalogs.wait_until_closed().await;
     }
 
     async fn publish(&self, cluster: &Cluster, authority: &str) -> Result<(), Cause> {
         layout::apply_namespace(cluster, self.namespace).await?;
         let mut objects = vec![(builtin::CONFIG_MAP, ca_config_map(self.namespace, authority))];
         if let Some(ip) = self.reachable {
-            let [service, slice] = service_objects(self.namespace, ip, self.server.address.port());
+            let [service, slice] =
+                service_objects(self.namespace, ip, self.catalogs.address.port());
             objects.push((builtin::SERVICE, service));
             objects.push((builtin::ENDPOINT_SLICE, slice));
         }

@@ -147,8 +147,7 @@ pub(crate) async fn run(
                 }
                 let mut catalog_server = None;
                 if selected.contains(&mainstay_extensions::SUBSYSTEM) {
-                    let server =
-                        catalogs::Server::open(run, &cluster, clock, &term.token()).await?;
+                    let server = catalogs::Server::open(run, &cluster, clock, term.token()).await?;
                     subsystems.add(server.start_controllers(run, &cluster, sources, clock));
                     report
                         .say(format!("catalogs    https://{}/catalogs", server.external_address()));

@@ -143,13 +143,13 @@ pub(super) fn withdrawn(catalog: &ClusterCatalog, now: Time) -> ClusterCatalogSt
         );
     };
     let (serving, progressing) =
-        (ClusterCatalogConditionType::Serving, ClusterCatalogConditionType::Progressing);
+        (&ClusterCatalogConditionType::Serving, &ClusterCatalogConditionType::Progressing);
     if is_deleted(catalog) {
-        set(serving, ConditionStatus::False, ClusterCatalogReason::Unavailable, "");
+        set(serving, ConditionStatus::False, &ClusterCatalogReason::Unavailable, "");
     } else {
-        let off = ClusterCatalogReason::UserSpecifiedUnavailable;
+        let off = &ClusterCatalogReason::UserSpecifiedUnavailable;
         set(serving, ConditionStatus::False, off, SWITCHED_OFF);
-        let succeeded = ClusterCatalogReason::Succeeded;
+        let succeeded = &ClusterCatalogReason::Succeeded;
         set(progressing, ConditionStatus::True, succeeded, SWITCHED_OFF);
     }
     status
@@ -165,7 +165,7 @@ pub(super) fn reported(
     let mut status = catalog.status.clone();
     let generation = catalog.metadata.generation;
     let (serving, progressing) =
-        (ClusterCatalogConditionType::Serving, ClusterCatalogConditionType::Progressing);
+        (&ClusterCatalogConditionType::Serving, &ClusterCatalogConditionType::Progressing);
     let new = match outcome {
         Outcome::Loaded { resolved, unpacked } => {
             status.resolved_source = Some(ResolvedCatalogSource {
@@ -175,19 +175,19 @@ pub(super) fn reported(
             let base = format!("https://{address}/catalogs/{}", catalog.metadata.name);
             status.urls = Some(ClusterCatalogUrls { base });
             status.last_unpacked = Some(*unpacked);
-            let succeeded = ClusterCatalogReason::Succeeded;
-            let available = ClusterCatalogReason::Available;
+            let succeeded = &ClusterCatalogReason::Succeeded;
+            let available = &ClusterCatalogReason::Available;
             vec![
                 condition(progressing, ConditionStatus::True, succeeded, UNPACKED, generation),
                 condition(serving, ConditionStatus::True, available, SERVING, generation),
             ]
         }
         Outcome::Retrying { message } => {
-            let retrying = ClusterCatalogReason::Retrying;
+            let retrying = &ClusterCatalogReason::Retrying;
             vec![condition(progressing, ConditionStatus::True, retrying, message, generation)]
         }
         Outcome::Blocked { message } => {
-            let blocked = ClusterCatalogReason::Blocked;
+            let blocked = &ClusterCatalogReason::Blocked;
             vec![condition(progressing, ConditionStatus::False, blocked, message, generation)]
         }
     };
@@ -198,9 +198,9 @@ pub(super) fn reported(
 }
 
 fn condition(
-    kind: ClusterCatalogConditionType,
+    kind: &ClusterCatalogConditionType,
     status: ConditionStatus,
-    reason: ClusterCatalogReason,
+    reason: &ClusterCatalogReason,
     message: &str,
     observed_generation: i64,
 ) -> Condition {

@@ -87,17 +87,16 @@ async fn run_with(fault_at: Option<(usize, bool)>) -> (Value, usize) {
             () = restart => None,
         }
     };
-    let state = match state {
-        Some(state) => state,
-        None => {
-            // A kill drops everything at once; shutting down drops every reconciliation, too.
-            if let Some(controllers) = controllers.take() {
-                controllers.shutdown().await;
-            }
-            let again = olm.cluster.cluster().clone();
-            controllers = Some(olm.controllers_on(&again));
-            run(&olm).await
+    let state = if let Some(state) = state {
+        state
+    } else {
+        // A kill drops everything at once; shutting down drops every reconciliation, too.
+        if let Some(controllers) = controllers.take() {
+            controllers.shutdown().await;
         }
+        let again = olm.cluster.cluster().clone();
+        controllers = Some(olm.controllers_on(&again));
+        run(&olm).await
     };
     if let Some(controllers) = controllers {
         controllers.shutdown().await;
