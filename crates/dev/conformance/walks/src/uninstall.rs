@@ -5,7 +5,7 @@ use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError};
+use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
@@ -209,7 +209,7 @@ impl ClusterHandle for DirectClusterHandle {
 
     async fn read_cluster_catalog(
         &self,
-        _: &CatalogServer,
+        _: &CatalogEndpoint,
         path: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         let cause = Cause::new(format!("nobody reads the documents at {path} to uninstall"));

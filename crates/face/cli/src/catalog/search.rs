@@ -151,7 +151,7 @@ fn find_packages(
     for package in catalog.packages() {
         let texts = PackageTexts::read(package).map_err(unreadable)?;
         if texts.has(&package.name, words) {
-            found.push(found_package(opened, package, texts));
+            found.push(found_package(opened, package, &texts));
         }
     }
     Ok(found)
@@ -209,7 +209,7 @@ fn shorten(line: &str) -> String {
     format!("{}…", beginning.trim_end())
 }
 
-fn found_package(opened: &OpenedPath, package: &Package, texts: PackageTexts) -> FoundPackage {
+fn found_package(opened: &OpenedPath, package: &Package, texts: &PackageTexts) -> FoundPackage {
     let catalog = opened.argument();
     let priority = match opened {
         OpenedPath::Folder(_) => None,

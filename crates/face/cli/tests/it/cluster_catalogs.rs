@@ -2,10 +2,11 @@
 
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogReadError, CatalogServer, ConnectionArguments};
+use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError, ConnectionArguments};
 use mainstay_cli::exit::CommandFailure;
 use mainstay_clitest::{CommandOutput, TestFolder};
 use serde_json::Value;
+use std::fmt::Write as _;
 
 /// The documents of the ClusterCatalog `fruit`, as files of a folder.
 const FRUIT: &str = r#"{"schema": "olm.package", "name": "kiwi", "defaultChannel": "stable", "description": "Kiwis for everybody.\nMore."}
@@ -67,7 +68,7 @@ fn not_found() -> CatalogReadError {
 }
 
 /// The catalog server. It offers parts of `fruit`, and `market` only as a whole.
-fn documents(server: &CatalogServer, path: &str) -> Result<Vec<u8>, CatalogReadError> {
+fn documents(server: &CatalogEndpoint, path: &str) -> Result<Vec<u8>, CatalogReadError> {
     let lines = |wanted: &[(&str, &str)]| {
         let selects = |line: &&str| {
             let value: Value = serde_json::from_str(line).unwrap();
@@ -77,7 +78,7 @@ fn documents(server: &CatalogServer, path: &str) -> Result<Vec<u8>, CatalogReadE
         Ok(lines.join("\n").into_bytes())
     };
     match server {
-        CatalogServer::Direct { base, authorities } => {
+        CatalogEndpoint::Direct { base, authorities } => {
             assert_eq!(
                 (&**base, &**authorities),
                 ("https://127.0.0.1:4433/catalogs/fruit", "the CA\n")
@@ -92,7 +93,7 @@ fn documents(server: &CatalogServer, path: &str) -> Result<Vec<u8>, CatalogReadE
                 _ => Err(not_found()),
             }
         }
-        CatalogServer::ServiceProxy { path: base } => {
+        CatalogEndpoint::ServiceProxy { path: base } => {
             let name = base.rsplit('/').next().unwrap_or_default();
             assert_eq!(
                 *base,
@@ -214,7 +215,7 @@ fn unreadable_cluster_catalog_is_explained_with_a_remedy() {
         ("no cluster", place().catalog(fruit)),
     ] {
         assert_eq!(output.out, "", "{what}");
-        all.push_str(&format!("# {what}\n{}\n{}", output.code, output.err));
+        write!(all, "# {what}\n{}\n{}", output.code, output.err).unwrap();
     }
     insta::assert_snapshot!(all);
 }
