@@ -2,7 +2,7 @@
 
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
-    CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError, ConnectionArguments,
+    CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError, ConnectionArguments,
     ObjectPage,
 };
 use mainstay_cli::exit::CommandFailure;
@@ -81,7 +81,7 @@ impl ClusterHandle for NoCluster {
 
     async fn read_cluster_catalog(
         &self,
-        _: &CatalogServer,
+        _: &CatalogEndpoint,
         _: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         match *self {}

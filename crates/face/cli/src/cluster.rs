@@ -88,9 +88,9 @@ pub struct ObjectPage {
     pub continue_token: String,
 }
 
-/// The server of a ClusterCatalog, and the way to it.
+/// The endpoint that serves the documents of a ClusterCatalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CatalogServer {
+pub enum CatalogEndpoint {
     /// Connects to the server.
     Direct {
         /// The URL of the catalog, such as `https://127.0.0.1:41037/catalogs/demo`.
@@ -194,7 +194,7 @@ pub trait ClusterHandle {
     /// The server cannot be reached, or refuses.
     fn read_cluster_catalog(
         &self,
-        server: &CatalogServer,
+        server: &CatalogEndpoint,
         path: &str,
     ) -> impl Future<Output = Result<Vec<u8>, CatalogReadError>>;
 }

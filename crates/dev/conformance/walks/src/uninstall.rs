@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
-    CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError, ObjectPage,
+    CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError, ObjectPage,
 };
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
@@ -223,7 +223,7 @@ impl ClusterHandle for DirectClusterHandle {
 
     async fn read_cluster_catalog(
         &self,
-        _: &CatalogServer,
+        _: &CatalogEndpoint,
         path: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         let cause = Cause::new(format!("nobody reads the documents at {path} to uninstall"));

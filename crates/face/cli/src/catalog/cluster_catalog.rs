@@ -10,7 +10,7 @@
 
 use super::escape_controls;
 use crate::args::Profile;
-use crate::cluster::{CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError};
+use crate::cluster::{CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use http::Uri;
 use mainstay_api::resources::CLUSTER_CATALOG;
@@ -126,12 +126,12 @@ pub(super) async fn read(
         .remedy(see_more(catalog))
     })?;
     let server = match &address {
-        CatalogAddress::Host { .. } => CatalogServer::Direct {
+        CatalogAddress::Host { .. } => CatalogEndpoint::Direct {
             base: base.to_owned(),
             authorities: authorities(cluster).await?,
         },
         CatalogAddress::Service { .. } => {
-            CatalogServer::ServiceProxy { path: address.proxy_path() }
+            CatalogEndpoint::ServiceProxy { path: address.proxy_path() }
         }
     };
     let get = async |path: String| {

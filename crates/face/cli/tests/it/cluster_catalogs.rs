@@ -2,7 +2,7 @@
 
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogReadError, CatalogServer, ConnectionArguments};
+use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError, ConnectionArguments};
 use mainstay_cli::exit::CommandFailure;
 use mainstay_clitest::{CommandOutput, TestFolder};
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn not_found() -> CatalogReadError {
 }
 
 /// The catalog server. It offers parts of `fruit`, and `market` only as a whole.
-fn documents(server: &CatalogServer, path: &str) -> Result<Vec<u8>, CatalogReadError> {
+fn documents(server: &CatalogEndpoint, path: &str) -> Result<Vec<u8>, CatalogReadError> {
     let lines = |wanted: &[(&str, &str)]| {
         let selects = |line: &&str| {
             let value: Value = serde_json::from_str(line).unwrap();
@@ -77,7 +77,7 @@ fn documents(server: &CatalogServer, path: &str) -> Result<Vec<u8>, CatalogReadE
         Ok(lines.join("\n").into_bytes())
     };
     match server {
-        CatalogServer::Direct { base, authorities } => {
+        CatalogEndpoint::Direct { base, authorities } => {
             assert_eq!(
                 (&**base, &**authorities),
                 ("https://127.0.0.1:4433/catalogs/fruit", "the CA\n")
@@ -92,7 +92,7 @@ fn documents(server: &CatalogServer, path: &str) -> Result<Vec<u8>, CatalogReadE
                 _ => Err(not_found()),
             }
         }
-        CatalogServer::ServiceProxy { path: base } => {
+        CatalogEndpoint::ServiceProxy { path: base } => {
             let name = base.rsplit('/').next().unwrap_or_default();
             assert_eq!(
                 *base,

@@ -3,7 +3,7 @@
 use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
-    CatalogReadError, CatalogServer, ClusterHandle, ClusterReadError, ObjectPage,
+    CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError, ObjectPage,
 };
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
@@ -28,7 +28,7 @@ pub(super) struct RecordedCluster {
     /// The catalog of the registry at an address.
     pub(super) catalog: fn(&str) -> Result<CatalogData, Cause>,
     /// The response of the catalog server to the path of a request.
-    pub(super) documents: fn(&CatalogServer, &str) -> Result<Vec<u8>, CatalogReadError>,
+    pub(super) documents: fn(&CatalogEndpoint, &str) -> Result<Vec<u8>, CatalogReadError>,
     /// The number of writes after which every write fails.
     pub(super) writes_left: Rc<Cell<usize>>,
 }
@@ -152,7 +152,7 @@ impl ClusterHandle for RecordedCluster {
 
     async fn read_cluster_catalog(
         &self,
-        server: &CatalogServer,
+        server: &CatalogEndpoint,
         path: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         (self.documents)(server, path)
@@ -225,7 +225,7 @@ impl ClusterHandle for SilentCluster {
 
     async fn read_cluster_catalog(
         &self,
-        _: &CatalogServer,
+        _: &CatalogEndpoint,
         _: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         Err(CatalogReadError::Unreachable(silence()))

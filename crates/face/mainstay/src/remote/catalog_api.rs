@@ -9,7 +9,7 @@ use kube::client::Body;
 use kube::config::Config;
 use mainstay_catalog::Limits;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogReadError, CatalogServer};
+use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
@@ -28,7 +28,7 @@ const MAX_MESSAGE: usize = 300;
 /// of its response.
 pub(super) async fn read(
     api_server: &Config,
-    server: &CatalogServer,
+    server: &CatalogEndpoint,
     path: &str,
     timeout: Duration,
 ) -> Result<Vec<u8>, CatalogReadError> {
@@ -45,15 +45,15 @@ pub(super) async fn read(
 
 async fn read_documents(
     api_server: &Config,
-    server: &CatalogServer,
+    server: &CatalogEndpoint,
     path: &str,
     timeout: Duration,
 ) -> Result<Vec<u8>, CatalogReadError> {
     let (mut config, target) = match server {
-        CatalogServer::Direct { base, authorities } => {
+        CatalogEndpoint::Direct { base, authorities } => {
             (direct_config(base, authorities, timeout)?, format!("/{path}"))
         }
-        CatalogServer::ServiceProxy { path: base } => {
+        CatalogEndpoint::ServiceProxy { path: base } => {
             (api_server.clone(), format!("{base}/{path}"))
         }
     };

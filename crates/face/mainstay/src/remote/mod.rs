@@ -9,7 +9,8 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use mainstay_api::resources::{CLUSTER_CATALOG, SUBSCRIPTION};
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
-    CatalogReadError, CatalogServer, ClusterArguments, ClusterHandle, ClusterReadError, ObjectPage,
+    CatalogEndpoint, CatalogReadError, ClusterArguments, ClusterHandle, ClusterReadError,
+    ObjectPage,
 };
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
 use mainstay_cli::exit::CommandFailure;
@@ -326,7 +327,7 @@ impl ClusterHandle for RemoteCluster {
 
     async fn read_cluster_catalog(
         &self,
-        server: &CatalogServer,
+        server: &CatalogEndpoint,
         path: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         catalog_api::read(&self.config, server, path, self.timeout).await
