@@ -248,7 +248,7 @@ fn cases() -> Vec<Case> {
             answer(302, &["location: http://nobody.test/x?sig=s3cret"], "")
         }),
         // Documents.
-        case("a web page", Some("text/html"), 1, instead("<html>", "text/html")),
+        case("a web page", Some("it begins with '<'"), 1, instead("<html>", "text/html")),
         case("another digest than it says", Some("the content has digest"), 1, |request, _| {
             let says = format!("docker-content-digest: {}", Digest::of(b"other"));
             if path(request).contains("/manifests/") {
