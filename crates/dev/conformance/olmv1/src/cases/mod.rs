@@ -2,7 +2,7 @@
 //!
 //! The cases (`answers/olm-v1.tar.xz`, not part of the project) list step by step the commands of an
 //! administrator, the images that a registry serves, and the objects, outputs and responses of the
-//! catalog server once the original was idle. Each case runs against a [system](system) of its own:
+//! catalog server once the original was idle. Each case runs against a system of its own:
 //! API server, simulated nodes and the controllers of `lifecycle/extensions`.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Everything that was recorded counts, unless a rule leaves it out: events and layer digests
-//! ([`normalize`]), and what follows from the original's webhook ([`webhook`]). Single differences are
+//! (`normalize`), and what follows from the original's webhook (`webhook`). Single differences are
 //! listed in `cases-differences.txt` ([`differences`]).
 //!
 //! What this does not do yet: cases about ClusterExtensions, whose objects include Secrets in words;

@@ -3,7 +3,7 @@
 //! A line is `ID REASON`. The id is the name of a recorded request, `metas:h001` or `standard:h001`, and
 //! may have `*` for any characters. An entry that no difference needs fails, and so does a list that
 //! excuses more than one request in a hundred. Requests to GraphQL are a class of their own
-//! ([`super::replay`]) and do not count. Nor does an entry whose reason begins with `recording:`, which
+//! ([`super::replay()`]) and do not count. Nor does an entry whose reason begins with `recording:`, which
 //! says that the recording contradicts its own input.
 
 use super::replay::Outcome;
