@@ -41,6 +41,11 @@ impl CatalogMemory {
         Ok(Self { configured: configured.collect(), previous, file })
     }
 
+    /// The configured catalogs.
+    pub(crate) const fn configured(&self) -> &CatalogFolders {
+        &self.configured
+    }
+
     /// The catalogs to serve: the configured ones, and previous ones whose CatalogSource still exists.
     pub(crate) async fn catalogs_to_serve(
         self,

@@ -1,12 +1,11 @@
-//! The server of ClusterCatalogs: their HTTP API over TLS, and the options of the controllers behind it.
+//! The server of ClusterCatalogs: their HTTP API over TLS, and the catalog folders behind it.
 
 use crate::embedded::io;
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_cause::Cause;
+use mainstay_classic::{CatalogStore, FolderCatalog, StoreOptions};
 use mainstay_client::{Cluster, ObjectList};
 use mainstay_clock::Clock;
-use mainstay_extensions::Options;
-use mainstay_images::ImageSources;
 use mainstay_object::Object;
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{DOWNLOAD_LIMITS, Limits, serve_https};
@@ -27,10 +26,6 @@ pub(crate) const SERVICE: &str = "catalogd-service";
 /// The ConfigMap with the CA of the serving certificate, and its key.
 const CA_CONFIG_MAP: &str = "catalogd-ca";
 const CA_KEY: &str = "ca.crt";
-/// The pull secret for all catalog images, as upstream.
-const PULL_SECRET: &str = "pull-secret";
-/// The pauses before a failed pull is repeated.
-const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(2));
 /// How long downloads may take on shutdown.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -64,33 +59,35 @@ impl CatalogServer {
         Ok(Self { address, served, task: tokio::spawn(serving) })
     }
 
-    /// The options of the controllers whose catalogs this server serves.
-    pub(crate) fn options(
-        &self,
-        clock: Clock,
-        system_namespace: &str,
-        external_address: String,
-        images: ImageSources,
-        content: PathBuf,
-        folders: BTreeMap<String, Arc<ServedCatalog>>,
-    ) -> Options {
-        Options {
-            clock,
-            system_namespace: system_namespace.to_owned(),
-            pull_secrets: vec![PULL_SECRET.to_owned()],
-            external_address,
-            images,
-            content,
-            folders,
-            served: Arc::clone(&self.served),
-            retry: RETRY,
-        }
+    /// The catalogs that it serves.
+    pub(crate) fn served(&self) -> Arc<ServedCatalogs> {
+        Arc::clone(&self.served)
     }
 
     /// Waits until the listener is closed, which follows its token.
     pub(crate) async fn wait_until_closed(self) {
         // A server task that panicked has ended as well; the panic is in the log.
         let _ = self.task.await;
+    }
+}
+
+/// The content of catalog folders, by name.
+pub(crate) fn contents_of(catalogs: &[FolderCatalog]) -> BTreeMap<String, Arc<ServedCatalog>> {
+    let served = |catalog: &FolderCatalog| Some((catalog.name.clone(), catalog.served.clone()?));
+    catalogs.iter().filter_map(served).collect()
+}
+
+/// Loads and follows catalog folders until `stop`, where the classic subsystem does not. The last good
+/// content of each is copied into the folder `copies`.
+pub(crate) fn follow_folders(
+    catalogs: &[FolderCatalog],
+    copies: Option<PathBuf>,
+    clock: Clock,
+    stop: &CancellationToken,
+) {
+    let store = CatalogStore::new(catalogs, copies, clock, StoreOptions::folders(stop.clone()));
+    for catalog in catalogs {
+        store.follow_folder(catalog, stop.clone());
     }
 }
 

@@ -28,7 +28,7 @@ use mainstay_files::PrivateFolder;
 use mainstay_object::{NamespacedName, builtin};
 use mainstay_store::{EngineError, Store};
 use mainstay_workloads::{ClusterCredentials, Workloads};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,7 @@ pub(crate) struct Embedded {
     catalogs: catalogs::CatalogFolders,
     catalog_listeners: CatalogListeners,
     cluster_catalogs: Option<CatalogServer>,
+    runs_classic: bool,
     images: images::Images,
     store: Store,
     subsystems: RunningSubsystems,
@@ -221,38 +222,58 @@ impl Embedded {
             },
         );
         let namespace = settings.profile.catalog_namespace();
-        let catalogs = if runs_classic {
+        let runs_extensions = settings.subsystems.contains(&mainstay_extensions::SUBSYSTEM);
+        if runs_classic {
             layout::apply_standard_objects(&cluster, settings.profile).await?;
+        } else if runs_extensions {
+            // The namespace of the Lease.
+            layout::apply_namespace(&cluster, settings.profile.manager_namespace()).await?;
+        }
+        if settings.subsystems.is_empty() {
+            layout::delete_embedded_leases(&cluster).await?;
+        } else {
             layout::apply_embedded_lease(&cluster, settings.profile).await?;
-            layout::register_packages(&cluster, settings.profile).await?;
             say("kinds       Established");
+        }
+        let catalogs = if runs_classic {
+            layout::register_packages(&cluster, settings.profile).await?;
             catalog_memory.catalogs_to_serve(&cluster, namespace).await?
         } else {
             layout::unregister_packages(&cluster, settings.profile).await?;
-            layout::delete_embedded_leases(&cluster).await?;
-            catalogs::CatalogFolders::new()
+            // The list of earlier catalogs follows the CatalogSources.
+            catalog_memory.configured().clone()
         };
         let catalog_listeners =
             CatalogListeners::open(&cluster, namespace, &catalogs, &stop).await?;
+        let folder_catalogs: Vec<FolderCatalog> = catalogs
+            .iter()
+            .map(|(name, folder)| {
+                let key = NamespacedName::new(namespace, name.as_str());
+                let served = catalog_listeners.served_at(&key);
+                FolderCatalog {
+                    namespace: namespace.to_owned(),
+                    name: name.clone(),
+                    folder: folder.clone(),
+                    address: served.as_ref().map(|served| Arc::clone(&served.address)),
+                    served: served.map(|served| served.content),
+                }
+            })
+            .collect();
+        let copies = match &settings.data {
+            Data::Folder(folder) => Some(folder.join("catalogs")),
+            Data::Memory => None,
+        };
         // One set for all subsystems: it empties its work folder.
-        let sources = images.sources(clock).map_err(CommandFailure::usage)?;
+        let sources = (!settings.subsystems.is_empty()).then(|| images.sources(clock));
+        let sources = sources.transpose().map_err(CommandFailure::usage)?;
         let mut subsystems = RunningSubsystems::default();
         let mut catalog_contents = None;
         if runs_classic {
             let options = mainstay_classic::Options {
                 clock,
                 global_namespace: namespace.to_owned(),
-                catalogs: catalogs
-                    .iter()
-                    .map(|(name, folder)| FolderCatalog {
-                        namespace: namespace.to_owned(),
-                        name: name.clone(),
-                        folder: folder.clone(),
-                        served: catalog_listeners
-                            .served_at(&NamespacedName::new(namespace, name.as_str())),
-                    })
-                    .collect(),
-                images: Some(sources.clone()),
+                catalogs: folder_catalogs.clone(),
+                images: sources.clone(),
                 serve: Some(Arc::new(catalog_listeners.clone())),
                 surroundings,
                 timeouts: Timeouts::default(),
@@ -264,10 +285,7 @@ impl Embedded {
                     say,
                 )
                 .await?,
-                cache: match &settings.data {
-                    Data::Folder(folder) => Some(folder.join("catalogs")),
-                    Data::Memory => None,
-                },
+                cache: copies,
             };
             let catalog_pods =
                 CatalogPods { simulated: true, ..catalog_pods(settings.catalog_mode) };
@@ -277,9 +295,11 @@ impl Embedded {
             for name in catalogs.keys() {
                 layout::apply_catalog_source(&cluster, namespace, name).await?;
             }
+        } else {
+            cluster_catalogs::follow_folders(&folder_catalogs, copies, clock, &stop);
         }
         let mut cluster_catalogs = None;
-        if settings.subsystems.contains(&mainstay_extensions::SUBSYSTEM) {
+        if let Some(sources) = sources.filter(|_| runs_extensions) {
             let catalogd = settings.profile.catalogd_namespace();
             layout::apply_namespace(&cluster, catalogd).await?;
             let authority = cluster_catalogs::ca_config_map(catalogd, pki.authority_pem());
@@ -290,18 +310,16 @@ impl Embedded {
                 Data::Folder(folder) => folder.join("clustercatalogs"),
                 Data::Memory => sources.work.join("clustercatalogs"),
             };
-            let folders: BTreeMap<_, _> = catalogs
-                .keys()
-                .filter_map(|name| {
-                    let key = NamespacedName::new(namespace, name.as_str());
-                    Some((name.clone(), catalog_listeners.served_at(&key)?.content))
-                })
-                .collect();
-            for name in folders.keys() {
+            for name in catalogs.keys() {
                 layout::create_cluster_catalog(&cluster, name).await?;
             }
-            let external = server.address.to_string();
-            let options = server.options(clock, catalogd, external, sources, content, folders);
+            let options = mainstay_extensions::Options {
+                system_namespace: catalogd.to_owned(),
+                external_address: server.address.to_string(),
+                folders: cluster_catalogs::contents_of(&folder_catalogs),
+                served: server.served(),
+                ..mainstay_extensions::Options::new(clock, sources, content)
+            };
             subsystems.add(Extensions::start(&cluster, options));
             cluster_catalogs = Some(server);
         }
@@ -342,6 +360,7 @@ impl Embedded {
             catalogs,
             catalog_listeners,
             cluster_catalogs,
+            runs_classic,
             images,
             store,
             subsystems,
@@ -404,6 +423,11 @@ impl Embedded {
     pub(crate) fn catalog_address(&self, name: &str) -> Option<SocketAddr> {
         let key = NamespacedName::new(self.catalog_namespace(), name);
         self.catalog_listeners.address(&key).map(|(address, _)| address)
+    }
+
+    /// Whether the catalogs are CatalogSources of OLM classic.
+    pub(crate) const fn runs_classic(&self) -> bool {
+        self.runs_classic
     }
 
     /// The address of the HTTP API of ClusterCatalogs, if they are served.

@@ -51,6 +51,11 @@ impl Selected {
         })
     }
 
+    /// Whether nothing is selected.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether this subsystem is selected.
     pub(crate) fn contains(&self, subsystem: &SubsystemInfo) -> bool {
         self.0.iter().any(|info| info.name == subsystem.name)
@@ -73,7 +78,8 @@ impl Selected {
             "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT,
         });
         let mut rules: Vec<Value> = Vec::new();
-        for rule in self.0.iter().flat_map(|info| (info.permissions)()) {
+        let permissions = self.0.iter().flat_map(|info| (info.permissions)());
+        for rule in permissions.chain(process_permissions()) {
             if !rules.contains(&rule) {
                 rules.push(rule);
             }
@@ -107,6 +113,29 @@ impl Selected {
         manifests.extend(objects.map(|object| object.to_value()));
         manifests
     }
+}
+
+/// What `mainstay run` itself needs beside its controllers: its Lease, the objects that it applies before
+/// they start, the endpoints of its servers, and the checks of its clients.
+fn process_permissions() -> Vec<Value> {
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let applied = ["get", "list", "watch", "create", "patch", "delete"];
+    vec![
+        rule("coordination.k8s.io", &["leases"], &["get", "list", "create", "update", "patch"]),
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &applied),
+        // The ClusterRoles of users have permissions that the controllers need not have.
+        rule(
+            "rbac.authorization.k8s.io",
+            &["clusterroles"],
+            &["get", "create", "patch", "escalate", "bind"],
+        ),
+        rule("", &["namespaces", "configmaps", "services"], &applied),
+        rule("discovery.k8s.io", &["endpointslices"], &applied),
+        rule("apps", &["deployments"], &["get", "list"]),
+        rule("", &["nodes"], &["list"]),
+        rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
+        rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+    ]
 }
 
 /// The text of `mainstay manifests`, for `kubectl apply`.

@@ -5,7 +5,7 @@ use crate::stop::StopSignals;
 use crate::subsystems::Selected;
 use crate::supervise::Startup;
 use crate::wait::wait_until;
-use mainstay_api::resources::CATALOG_SOURCE;
+use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG};
 use mainstay_cli::config::Up;
 use mainstay_cli::exit::CommandFailure;
 use mainstay_cli::report::{ProgressReport, milliseconds, shell_word};
@@ -68,6 +68,9 @@ pub(crate) async fn run(
 /// Reports the state of each catalog as soon as it is known. Reading a catalog may take a moment, and a
 /// broken catalog must not look served.
 async fn report_catalogs(embedded: &Embedded, report: &ProgressReport) {
+    if !embedded.runs_classic() {
+        return report_cluster_catalogs(embedded, report).await;
+    }
     let namespace = embedded.catalog_namespace();
     let reports = embedded.catalogs().iter().map(|(name, folder)| async move {
         let source = wait_until(embedded.cluster(), &CATALOG_SOURCE, namespace, name, |source| {
@@ -95,6 +98,30 @@ async fn report_catalogs(embedded: &Embedded, report: &ProgressReport) {
         }
         if let Some(address) = embedded.cluster_catalogs_address() {
             report.detail(format!("ClusterCatalog {name}  https://{address}/catalogs/{name}"));
+        }
+    });
+    futures::future::join_all(reports).await;
+}
+
+/// As [`report_catalogs`], without CatalogSources.
+async fn report_cluster_catalogs(embedded: &Embedded, report: &ProgressReport) {
+    let reports = embedded.catalogs().iter().map(|(name, folder)| async move {
+        let catalog = wait_until(embedded.cluster(), &CLUSTER_CATALOG, "", name, |catalog| {
+            let is_decided = catalog.name() == name && catalog.condition("Progressing").is_some();
+            is_decided.then(|| catalog.clone())
+        })
+        .await;
+        // After the time limit, only the ClusterCatalog's status reports the state.
+        let Ok(catalog) = catalog else { return };
+        let serves = catalog.condition("Serving") == Some("True");
+        let state = if serves { "Serving" } else { "not serving" };
+        report.say(format!("catalog     {name} {state} from {}", folder.display()));
+        let base = catalog.str(&["status", "urls", "base"]).filter(|_| serves);
+        let conditions = catalog.array(&["status", "conditions"]).iter();
+        let failures = conditions.filter(|condition| condition["reason"] != "Succeeded");
+        let failure = failures.filter_map(|condition| condition["message"].as_str()).next();
+        if let Some(detail) = base.or(failure) {
+            report.detail(detail);
         }
     });
     futures::future::join_all(reports).await;

@@ -43,8 +43,10 @@ pub struct FolderCatalog {
     pub name: String,
     /// The folder of the catalog, or its database file.
     pub folder: PathBuf,
-    /// Where registry clients get its content, if it is served.
-    pub served: Option<ServedAt>,
+    /// Gets the content of the catalog, if others serve it.
+    pub served: Option<Arc<ServedCatalog>>,
+    /// The address of the registry API with the content, for the status of the CatalogSource.
+    pub address: Option<Arc<str>>,
 }
 
 /// The registry endpoint of a catalog in this process.
@@ -167,6 +169,20 @@ pub struct StoreOptions {
     pub stop: CancellationToken,
 }
 
+impl StoreOptions {
+    /// The options of a store for catalog folders only.
+    pub fn folders(stop: CancellationToken) -> Self {
+        Self {
+            puller: None,
+            serve: None,
+            cluster: None,
+            pods: CatalogPods::default(),
+            proxies: Proxies::default(),
+            stop,
+        }
+    }
+}
+
 impl CatalogStore {
     /// A store for these folder catalogs, with copies in the folder `cache` if given.
     /// [`Self::follow_folder`] and [`Self::follow_source`] start to load.
@@ -179,7 +195,7 @@ impl CatalogStore {
         let states: BTreeMap<NamespacedName, SourceState> = catalogs
             .iter()
             .map(|catalog| {
-                let address = catalog.served.as_ref().map(|served| Arc::clone(&served.address));
+                let address = catalog.address.clone();
                 let key = NamespacedName::new(&*catalog.namespace, &*catalog.name);
                 (key, SourceState { address, ..SourceState::default() })
             })
@@ -366,7 +382,7 @@ impl CatalogStore {
         let store = self.clone();
         let key = NamespacedName::new(&*catalog.namespace, &*catalog.name);
         let folder = catalog.folder.clone();
-        let served = catalog.served.as_ref().map(|served| Arc::clone(&served.content));
+        let served = catalog.served.clone();
         tokio::spawn(async move {
             stop.run_until_cancelled(store.run_folder(&key, &folder, served.as_deref())).await;
         });

@@ -73,8 +73,8 @@ pub use csv::serving::certificate::{MakeError, ServingCertificate, make as servi
 pub use default_sources::DefaultSources;
 
 pub use mainstay_catalogsources::{
-    CatalogContents, CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, RegistryEndpoints,
-    ServedAt,
+    CatalogContents, CatalogMode, CatalogPods, CatalogStore, FOLDER_ADDRESS, FolderCatalog,
+    RegistryEndpoints, ServedAt, StoreOptions,
 };
 pub use mainstay_controller::decision::TARGET as DECISIONS;
 pub use proxy::ProxySettings;

@@ -55,6 +55,24 @@ pub struct Options {
     pub retry: (Duration, Duration),
 }
 
+impl Options {
+    /// The options with the names of upstream, without catalog folders. The catalogs are served by nobody
+    /// until a server gets [`Options::served`].
+    pub fn new(clock: Clock, images: ImageSources, content: PathBuf) -> Self {
+        Self {
+            clock,
+            system_namespace: "olmv1-system".to_owned(),
+            pull_secrets: vec!["pull-secret".to_owned()],
+            external_address: "catalogd-service.olmv1-system.svc".to_owned(),
+            images,
+            content,
+            folders: BTreeMap::new(),
+            served: Arc::default(),
+            retry: (Duration::from_millis(500), Duration::from_mins(2)),
+        }
+    }
+}
+
 /// The running subsystem. Dropping this does not stop it; [`Extensions::shutdown`] does.
 pub struct Extensions {
     context: Arc<Context>,
@@ -121,12 +139,13 @@ impl Extensions {
     }
 }
 
-/// What the controllers need: everything about ClusterCatalogs, and to read what a pull needs.
+/// What the controllers need: everything about ClusterCatalogs, of which those of catalog folders are
+/// created, and to read what a pull needs.
 fn permissions() -> Vec<Value> {
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     let olm = resources::OLM_V1_GROUP;
     vec![
-        rule(olm, &["clustercatalogs"], &["get", "list", "watch", "patch", "update"]),
+        rule(olm, &["clustercatalogs"], &["get", "list", "watch", "create", "patch", "update"]),
         rule(olm, &["clustercatalogs/status", "clustercatalogs/finalizers"], &["patch", "update"]),
         rule("", &["secrets", "serviceaccounts"], &["get"]),
         rule("", &["events"], &["create", "patch"]),

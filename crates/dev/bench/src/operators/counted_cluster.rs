@@ -124,6 +124,7 @@ impl CountedCluster {
                     name: name.clone(),
                     folder: (*folder).to_owned(),
                     served: None,
+                    address: None,
                 })
                 .collect(),
         };

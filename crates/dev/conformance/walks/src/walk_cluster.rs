@@ -96,6 +96,7 @@ impl WalkCluster {
                 name: NAME.to_owned(),
                 folder: folder.path().to_owned(),
                 served: None,
+                address: None,
             }],
             timeouts: Timeouts { plan: INSTALL_PLAN_RETRY, ..Timeouts::default() },
             ..Options::new(test.clock(), CATALOG_NAMESPACE)

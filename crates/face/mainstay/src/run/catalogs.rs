@@ -16,12 +16,14 @@ use mainstay_cause::Cause;
 use mainstay_cli::config::RunSettings;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
-use mainstay_extensions::Extensions;
+use mainstay_extensions::Options;
 use mainstay_images::ImageSources;
 use mainstay_object::{Object, builtin};
+use mainstay_registry::ServedCatalog;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The port on all addresses, as upstream.
@@ -33,11 +35,13 @@ pub(super) struct Server {
     namespace: &'static str,
     /// The address of this process for the cluster.
     reachable: Option<IpAddr>,
+    /// The CA of its certificate, as PEM.
+    authority: String,
     stop: CancellationToken,
 }
 
 impl Server {
-    /// Opens the listener, and publishes its Service and its CA. It serves until `term` ends.
+    /// Opens the listener. It serves until `term` ends.
     pub(super) async fn open(
         run: &RunSettings,
         cluster: &Cluster,
@@ -70,9 +74,8 @@ impl Server {
         let opened = CatalogServer::open(&addresses, &tls, &stop).await.map_err(|cause| {
             cause.remedy("choose another address with --catalogs-listen ADDR:PORT; port 0 selects a free port")
         })?;
-        let server = Self { catalogs: opened, namespace, reachable, stop };
-        server.publish(cluster, pki.authority_pem()).await?;
-        Ok(server)
+        let authority = pki.authority_pem().to_owned();
+        Ok(Self { catalogs: opened, namespace, reachable, authority, stop })
     }
 
     /// The host, with its port unless that is 443, in URLs of catalogs.
@@ -83,25 +86,21 @@ impl Server {
         }
     }
 
-    /// Starts the controllers whose catalogs are served.
-    pub(super) fn start_controllers(
+    /// The options of the controllers whose catalogs are served, with the content of catalog folders.
+    pub(super) fn options(
         &self,
         run: &RunSettings,
-        cluster: &Cluster,
         images: ImageSources,
+        folders: BTreeMap<String, Arc<ServedCatalog>>,
         clock: Clock,
-    ) -> Extensions {
-        let content = run.data.join("clustercatalogs");
-        let external = self.external_address();
-        let options = self.catalogs.options(
-            clock,
-            self.namespace,
-            external,
-            images,
-            content,
-            BTreeMap::new(),
-        );
-        Extensions::start(cluster, options)
+    ) -> Options {
+        Options {
+            system_namespace: self.namespace.to_owned(),
+            external_address: self.external_address(),
+            folders,
+            served: self.catalogs.served(),
+            ..Options::new(clock, images, run.data.join("clustercatalogs"))
+        }
     }
 
     /// Closes the listener, and removes the endpoint that leads to it.
@@ -119,9 +118,11 @@ impl Server {
         self.catalogs.wait_until_closed().await;
     }
 
-    async fn publish(&self, cluster: &Cluster, authority: &str) -> Result<(), Cause> {
+    /// Applies the Service and its endpoint, if the cluster can reach this process, and the CA.
+    pub(super) async fn publish(&self, cluster: &Cluster) -> Result<(), Cause> {
         layout::apply_namespace(cluster, self.namespace).await?;
-        let mut objects = vec![(builtin::CONFIG_MAP, ca_config_map(self.namespace, authority))];
+        let authority = ca_config_map(self.namespace, &self.authority);
+        let mut objects = vec![(builtin::CONFIG_MAP, authority)];
         if let Some(ip) = self.reachable {
             let [service, slice] =
                 service_objects(self.namespace, ip, self.catalogs.address.port());

@@ -11,6 +11,7 @@ mod packages;
 mod probes;
 
 use self::access::AccessReviews;
+use crate::cluster_catalogs::{contents_of, follow_folders};
 use crate::embedded::{catalog_pods, chain, io};
 use crate::health::{Health, HealthState};
 use crate::remote::{self, ClusterSelector};
@@ -20,7 +21,7 @@ use crate::supervise::Startup;
 use crate::{images, layout, network, operator_hub};
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_classic::{
-    CatalogPods, Classic, DefaultSources, FolderCatalog, NetworkSettings, Timeouts,
+    CatalogContents, CatalogPods, Classic, DefaultSources, FolderCatalog, NetworkSettings, Timeouts,
 };
 use mainstay_cli::config::{PodImages, RunSettings};
 use mainstay_cli::exit::CommandFailure;
@@ -28,8 +29,10 @@ use mainstay_cli::report::{ProgressReport, milliseconds};
 use mainstay_client::{Cluster, Election, LeaseTerm, ObjectList};
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
+use mainstay_extensions::Extensions;
 use mainstay_images::ImageSources;
 use mainstay_object::{NamespacedName, builtin};
+use mainstay_registry::ServedCatalog;
 use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -42,6 +45,8 @@ use tokio_util::sync::CancellationToken;
 const FOREVER: Duration = Duration::from_hours(24 * 36_500);
 /// How long connecting, and the first response, may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The folder, in the data folder, with copies of the content of catalogs.
+const CATALOG_COPIES: &str = "catalogs";
 /// The interval between attempts to start the controllers while the API is unreachable.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -68,9 +73,14 @@ pub(crate) async fn run(
     let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
     let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
-    let packages_server = packages::PackagesListener::open(&run.packages, manager, clock).await?;
     let selected =
         Selected::parse(&run.controllers, run.crd_channel).map_err(CommandFailure::usage)?;
+    let runs_classic = selected.contains(&mainstay_classic::SUBSYSTEM);
+    let packages_server = if runs_classic {
+        packages::PackagesListener::open(&run.packages, manager, clock).await?
+    } else {
+        None
+    };
     let _lock = lock_data_folder(&run.data).map_err(CommandFailure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(CommandFailure::usage)?;
     let surroundings = network::surroundings(&run.network).map_err(CommandFailure::usage)?;
@@ -100,14 +110,14 @@ pub(crate) async fn run(
         tokio::spawn(probes::serve(listener, health.clone(), tls_and_access, stop.clone()));
     let (packages_server, packages_task) =
         packages_server.map(|listener| listener.serve(stop.clone())).transpose()?.unzip();
-    if packages_server.is_none() {
+    if runs_classic && packages_server.is_none() {
         report.say("packages    not served: name the address of this process for the cluster with --packages-address IP");
     }
     let election = async {
         let checks = stop.run_until_cancelled(async {
             // First, because a cluster of `mainstay up` also has Deployments with the names of OLM's.
             refuse_embedded_controllers(&cluster).await?;
-            refuse_beside_olm(&cluster).await?;
+            refuse_beside_olm(&cluster, &selected).await?;
             // The namespace of the Lease.
             layout::apply_namespace(&cluster, manager).await
         });
@@ -134,28 +144,19 @@ pub(crate) async fn run(
                     defaults = retry_while_unreachable(&cluster, RETRY_INTERVAL, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
                 };
-                let sources = images.clone();
-                let options = classic_options(run, defaults, images, surroundings, clock);
-                let simulated = has_simulated_nodes(&cluster).await;
-                let catalog_pods = CatalogPods { simulated, ..catalog_pods_with_images(run) };
-                let mut subsystems = RunningSubsystems::default();
-                let mut catalog_contents = None;
-                if selected.contains(&mainstay_classic::SUBSYSTEM) {
-                    let classic = Classic::start_with(&cluster, options, catalog_pods);
-                    catalog_contents = Some(classic.catalogs());
-                    subsystems.add(classic);
-                }
-                let mut catalog_server = None;
-                if selected.contains(&mainstay_extensions::SUBSYSTEM) {
-                    let server = catalogs::Server::open(run, &cluster, clock, term.token()).await?;
-                    subsystems.add(server.start_controllers(run, &cluster, sources, clock));
+                let setup = Setup { run, selected, images, surroundings, clock };
+                let Started { subsystems, catalog_contents, catalog_server } =
+                    setup.start(&cluster, defaults, &term).await?;
+                if let Some(server) = &catalog_server {
                     report
                         .say(format!("catalogs    https://{}/catalogs", server.external_address()));
-                    catalog_server = Some(server);
                 }
                 let ready = async {
-                    retry_while_unreachable(&cluster, RETRY_INTERVAL, || {
-                        create_catalog_sources(run, &cluster)
+                    retry_while_unreachable(&cluster, RETRY_INTERVAL, || async {
+                        if let Some(server) = &catalog_server {
+                            server.publish(&cluster).await?;
+                        }
+                        create_catalogs(run, selected, &cluster).await
                     })
                     .await?;
                     subsystems.synced().await;
@@ -219,6 +220,65 @@ pub(crate) async fn run(
     Ok(())
 }
 
+/// What the controllers start with.
+struct Setup<'a> {
+    run: &'a RunSettings,
+    selected: &'a Selected,
+    images: ImageSources,
+    surroundings: NetworkSettings,
+    clock: Clock,
+}
+
+/// The controllers of a term.
+struct Started {
+    subsystems: RunningSubsystems,
+    catalog_contents: Option<CatalogContents>,
+    catalog_server: Option<catalogs::Server>,
+}
+
+impl Setup<'_> {
+    /// Starts the selected subsystems on a prepared cluster.
+    async fn start(
+        self,
+        cluster: &Cluster,
+        defaults: Option<DefaultSources>,
+        term: &LeaseTerm,
+    ) -> Result<Started, Cause> {
+        let Self { run, selected, images, surroundings, clock } = self;
+        // First, because a port that is not free ends the process.
+        let catalog_server = if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+            Some(catalogs::Server::open(run, cluster, clock, term.token()).await?)
+        } else {
+            None
+        };
+        let folder_catalogs = folder_catalogs(run, catalog_server.is_some());
+        let mut subsystems = RunningSubsystems::default();
+        let mut catalog_contents = None;
+        if selected.contains(&mainstay_classic::SUBSYSTEM) {
+            let options = mainstay_classic::Options {
+                catalogs: folder_catalogs.clone(),
+                images: Some(images.clone()),
+                surroundings,
+                defaults,
+                ..classic_options(run, clock)
+            };
+            let simulated = has_simulated_nodes(cluster).await;
+            let catalog_pods = CatalogPods { simulated, ..catalog_pods_with_images(run) };
+            let classic = Classic::start_with(cluster, options, catalog_pods);
+            catalog_contents = Some(classic.catalogs());
+            subsystems.add(classic);
+        } else {
+            let copies = Some(run.data.join(CATALOG_COPIES));
+            follow_folders(&folder_catalogs, copies, clock, term.token());
+        }
+        if let Some(server) = &catalog_server {
+            let options = server.options(run, images, contents_of(&folder_catalogs), clock);
+            subsystems.add(Extensions::start(cluster, options));
+        }
+        Ok(Started { subsystems, catalog_contents, catalog_server })
+    }
+}
+
 /// Retries a step of the startup while the API is unreachable, as that is no error of the step.
 async fn retry_while_unreachable<T, Fut: Future<Output = Result<T, Cause>>>(
     cluster: &Cluster,
@@ -248,6 +308,11 @@ async fn prepare_cluster(
     serves_packages: bool,
     report: &ProgressReport,
 ) -> Result<Option<DefaultSources>, Cause> {
+    selected.install(cluster).await?;
+    layout::apply_namespace(cluster, &run.namespace).await?;
+    if !selected.contains(&mainstay_classic::SUBSYSTEM) {
+        return Ok(None);
+    }
     if !serves_packages {
         match packages::remove_stale_registration(cluster, run.profile.manager_namespace()).await {
             Ok(true) => {
@@ -265,51 +330,52 @@ async fn prepare_cluster(
             }
         }
     }
-    selected.install(cluster).await?;
     operator_hub::ensure_crd(cluster, &run.defaults).await?;
     layout::apply_standard_objects(cluster, run.profile).await?;
-    layout::apply_namespace(cluster, &run.namespace).await?;
     operator_hub::default_sources(cluster, &run.defaults, run.profile, |line| report.say(line))
         .await
 }
 
-/// Applies a CatalogSource for each catalog folder.
-async fn create_catalog_sources(run: &RunSettings, cluster: &Cluster) -> Result<(), Cause> {
+/// Creates a CatalogSource and a ClusterCatalog for each catalog folder, as the subsystems need them.
+async fn create_catalogs(
+    run: &RunSettings,
+    selected: &Selected,
+    cluster: &Cluster,
+) -> Result<(), Cause> {
     for catalog in &run.catalogs {
-        layout::apply_catalog_source(cluster, &run.namespace, &catalog.name).await?;
+        if selected.contains(&mainstay_classic::SUBSYSTEM) {
+            layout::apply_catalog_source(cluster, &run.namespace, &catalog.name).await?;
+        }
+        if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+            layout::create_cluster_catalog(cluster, &catalog.name).await?;
+        }
     }
     Ok(())
 }
 
-/// The options of the `classic` controllers.
-fn classic_options(
-    run: &RunSettings,
-    defaults: Option<DefaultSources>,
-    images: ImageSources,
-    surroundings: NetworkSettings,
-    clock: Clock,
-) -> mainstay_classic::Options {
+/// The catalog folders. If `served`, the server of ClusterCatalogs gets their content.
+fn folder_catalogs(run: &RunSettings, served: bool) -> Vec<FolderCatalog> {
     let catalogs = run.catalogs.iter().map(|catalog| FolderCatalog {
         namespace: run.namespace.clone(),
         name: catalog.name.clone(),
         folder: catalog.folder.clone(),
-        served: None,
+        served: served.then(|| Arc::new(ServedCatalog::new(&*catalog.name))),
+        address: None,
     });
+    catalogs.collect()
+}
+
+/// The options of the `classic` controllers that the arguments set.
+fn classic_options(run: &RunSettings, clock: Clock) -> mainstay_classic::Options {
     mainstay_classic::Options {
-        clock,
-        global_namespace: run.namespace.clone(),
-        catalogs: catalogs.collect(),
-        cache: Some(run.data.join("catalogs")),
-        images: Some(images),
-        serve: None,
-        surroundings,
+        cache: Some(run.data.join(CATALOG_COPIES)),
         timeouts: Timeouts {
             plan: run.plan_timeout,
             unpack: if run.unpack_timeout.is_zero() { FOREVER } else { run.unpack_timeout },
             ..Timeouts::default()
         },
         protected: run.protected.clone(),
-        defaults,
+        ..mainstay_classic::Options::new(clock, &run.namespace)
     }
 }
 
@@ -335,9 +401,32 @@ async fn has_simulated_nodes(cluster: &Cluster) -> bool {
     runtime.is_some_and(|runtime| runtime.starts_with("simulated://"))
 }
 
+/// The Deployment of upstream's controller of ClusterCatalogs.
+const CATALOGD: &str = "catalogd-controller-manager";
+
 /// Refuses to run beside Operator Lifecycle Manager: each would revert the changes of the other.
-async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
-    let params = ObjectList::labels("app in (olm-operator, catalog-operator)");
+async fn refuse_beside_olm(cluster: &Cluster, selected: &Selected) -> Result<(), Cause> {
+    let mut causes = Vec::new();
+    if selected.contains(&mainstay_classic::SUBSYSTEM) {
+        let params = ObjectList::labels("app in (olm-operator, catalog-operator)");
+        causes.extend(running_deployments(cluster, &params, "classic").await?);
+    }
+    if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+        let params = ObjectList::fields(format!("metadata.name={CATALOGD}"));
+        causes.extend(running_deployments(cluster, &params, "extensions").await?);
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Cause::new("Operator Lifecycle Manager runs on this cluster already").because_all(causes))
+}
+
+/// The Deployments of Operator Lifecycle Manager that do what `subsystem` would do, each with its remedy.
+async fn running_deployments(
+    cluster: &Cluster,
+    params: &ObjectList,
+    subsystem: &str,
+) -> Result<Vec<Cause>, Cause> {
     let unknown = |why: Cause, remedy: &str| {
         Cause::new("the Deployments of Operator Lifecycle Manager cannot be read")
             .because(why)
@@ -345,7 +434,7 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
     };
     let elsewhere =
         "check that the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
-    let list = async { cluster.list(&builtin::DEPLOYMENT, None, &params).await };
+    let list = async { cluster.list(&builtin::DEPLOYMENT, None, params).await };
     let deployments = match tokio::time::timeout(TIMEOUT, list).await {
         Ok(Ok(deployments)) => deployments,
         Ok(Err(error)) => {
@@ -367,18 +456,13 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
         .items
         .iter()
         .filter(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0));
-    let causes: Vec<Cause> = olm_deployments
-        .map(|deployment| {
-            let (namespace, name) = (deployment.namespace(), deployment.name());
-            Cause::new(format!("Deployment {namespace}/{name} belongs to it")).remedy(format!(
-                "stop it: kubectl --namespace {namespace} scale deployment {name} --replicas=0"
-            ))
-        })
-        .collect();
-    if causes.is_empty() {
-        return Ok(());
-    }
-    Err(Cause::new("Operator Lifecycle Manager runs on this cluster already").because_all(causes))
+    let causes = olm_deployments.map(|deployment| {
+        let (namespace, name) = (deployment.namespace(), deployment.name());
+        Cause::new(format!("Deployment {namespace}/{name} belongs to it")).remedy(format!(
+            "stop it: kubectl --namespace {namespace} scale deployment {name} --replicas=0; or leave its work to it with --controllers '*,-{subsystem}'"
+        ))
+    });
+    Ok(causes.collect())
 }
 
 /// Refuses a cluster of `mainstay up`, whose controllers run in the API server's process.

@@ -76,6 +76,21 @@ async fn served_cluster_catalog_is_read_like_its_folder() {
     assert!(code == Some(2) && err.contains("is switched off"), "{code:?} {err}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn extensions_alone_serve_a_catalog_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalog_folder = format!("demo={SAMPLE}");
+    let arguments = ["--in-memory", "--controllers", "extensions", "--catalog", &catalog_folder];
+    let up = Up::start(folder.path(), &arguments);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    until_serving(&cluster, true).await;
+    let list = ["list", "packages"];
+    let served = catalog(&up.kubeconfig, &[&list[..], &["clustercatalog/demo"]].concat());
+    assert_eq!(served, catalog(&up.kubeconfig, &[&list[..], &[SAMPLE]].concat()));
+    let lease = cluster.find(&builtin::LEASE, Some("olm"), "mainstay").await.expect("readable");
+    assert!(lease.is_some(), "`mainstay run` must not work beside the embedded controllers");
+}
+
 /// The response of an API server that proxies to a catalog server: status and body.
 fn proxied(path: &str, documents: &str) -> (u16, String) {
     const PROXY: &str =

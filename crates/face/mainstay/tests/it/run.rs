@@ -2,12 +2,12 @@
 
 use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
 use crate::run_packages::{direct_client, token, token_of};
-use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
+use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG, OPERATOR_GROUP};
 use mainstay_client::Cluster;
 use mainstay_object::{Object, builtin};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A running `mainstay run`; killed when dropped.
@@ -126,18 +126,18 @@ async fn one_process_leads_another_waits_and_takes_over_and_a_killed_one_resumes
     assert!(second.stop().ends_with("stopped\n"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn run_works_as_the_service_account_of_the_printed_manifests() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+/// Applies what `mainstay manifests` prints with these arguments. Returns a kubeconfig of its
+/// ServiceAccount.
+async fn service_account_of_manifests(up: &Up, folder: &Path, arguments: &[&str]) -> PathBuf {
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let printed = mainstay().arg("manifests").output().expect("it runs");
+    let printed = mainstay().arg("manifests").args(arguments).output().expect("it runs");
     assert!(printed.status.success());
     let options = mainstay_yaml::Options::default();
     let documents = mainstay_yaml::documents(&printed.stdout, &options);
     let manifests: Vec<_> = documents.map(|document| document.expect("YAML").value).collect();
-    let list = mainstay().args(["manifests", "-o", "json"]).output().expect("it runs").stdout;
-    let list: serde_json::Value = serde_json::from_slice(&list).expect("JSON");
+    let list = mainstay().args(["manifests", "-o", "json"]).args(arguments).output();
+    let list: serde_json::Value =
+        serde_json::from_slice(&list.expect("it runs").stdout).expect("JSON");
     assert_eq!(list["kind"], "List");
     assert_eq!(list["items"].as_array(), Some(&manifests));
     for manifest in manifests {
@@ -159,13 +159,48 @@ async fn run_works_as_the_service_account_of_the_printed_manifests() {
     // The rest of the file is about the user.
     let key = text.find("client-key-data").expect("the administrator's key");
     let rest = text[key..].find('\n').map_or("", |end| &text[key + end..]);
-    let kubeconfig = folder.path().join("account");
+    let kubeconfig = folder.join("account");
     std::fs::write(&kubeconfig, format!("{}\n{indent}token: {token}{rest}", &text[..line]))
         .expect("a file");
+    kubeconfig
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_works_as_the_service_account_of_the_printed_manifests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let kubeconfig = service_account_of_manifests(&up, folder.path(), &[]).await;
     let catalog = catalog(folder.path());
     let mut run = Run::start(&kubeconfig, &folder.path().join("run"), &["--catalog", &catalog]);
     run.until("ready");
-    ready(&cluster).await;
+    ready(&tls_cluster(&up.kubeconfig).await).await;
+    assert!(run.stop().ends_with("stopped\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extensions_alone_run_as_their_service_account_and_serve_a_catalog_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let only = ["--controllers", "extensions"];
+    let kubeconfig = service_account_of_manifests(&up, folder.path(), &only).await;
+    let catalog = catalog(folder.path());
+    let arguments = [&only[..], &["--catalog", &catalog, "--packages-address", "192.0.2.7"]];
+    let arguments = [&arguments.concat()[..], &["--catalogs-listen", "127.0.0.1:0"]].concat();
+    let mut run = Run::start(&kubeconfig, &folder.path().join("run"), &arguments);
+    let said = run.until("ready");
+    assert!(!said.contains("packages"), "{said}");
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let is_serving = |catalog: &Object| {
+        (catalog.name() == "fruit" && catalog.condition("Serving") == Some("True")).then_some(())
+    };
+    until(&cluster, &CLUSTER_CATALOG, None, is_serving).await;
+    // The subsystem's Service leads to this process; nothing of OLM classic is on the cluster.
+    let namespace = Some("olmv1-system");
+    let slice = cluster.get(&builtin::ENDPOINT_SLICE, namespace, "catalogd-service").await;
+    assert_eq!(slice.expect("found").array(&["endpoints"])[0]["addresses"][0], "192.0.2.7");
+    let crd = "operatorgroups.operators.coreos.com";
+    let crd = cluster.find(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
+    assert_eq!(crd.expect("readable"), None);
     assert!(run.stop().ends_with("stopped\n"));
 }
 
@@ -191,25 +226,30 @@ async fn run_refuses_to_work_beside_olm() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let rival = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "olm-operator", "namespace": "default", "labels": {"app": "olm-operator"}},
-        "spec": {
-            "selector": {"matchLabels": {"app": "olm-operator"}},
-            "template": {
-                "metadata": {"labels": {"app": "olm-operator"}},
-                "spec": {"containers": [{"name": "a", "image": "a"}]},
+    for (name, subsystem) in
+        [("olm-operator", "classic"), ("catalogd-controller-manager", "extensions")]
+    {
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+            "spec": {
+                "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name}},
+                    "spec": {"containers": [{"name": "a", "image": "a"}]},
+                },
             },
-        },
-    });
-    let rival = Object::from_value(rival).expect("an object");
-    cluster.create(&builtin::DEPLOYMENT, &rival).await.expect("it is made");
-    let error = refusal(&up.kubeconfig, &folder.path().join("data"));
-    for words in [
-        "Operator Lifecycle Manager runs on this cluster already",
-        "kubectl --namespace default scale deployment olm-operator --replicas=0",
-    ] {
-        assert!(error.contains(words), "{error}");
+        });
+        let deployment = Object::from_value(deployment).expect("an object");
+        cluster.create(&builtin::DEPLOYMENT, &deployment).await.expect("created");
+        let error = refusal(&up.kubeconfig, &folder.path().join("data"));
+        for words in [
+            "Operator Lifecycle Manager runs on this cluster already",
+            &format!("kubectl --namespace default scale deployment {name} --replicas=0"),
+            &format!("--controllers '*,-{subsystem}'"),
+        ] {
+            assert!(error.contains(words), "{error}");
+        }
     }
 }
 

@@ -138,6 +138,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             name: name.to_owned(),
             folder: folder.path().to_owned(),
             served: None,
+            address: None,
         };
         let others = self.others.iter().map(|(name, path)| folder(name, path));
         Classic::start_with(

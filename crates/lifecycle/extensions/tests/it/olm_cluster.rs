@@ -15,7 +15,6 @@ use mainstay_object::Object;
 use mainstay_registry::ServedCatalogs;
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,15 +73,10 @@ impl OlmCluster {
             work: self.folder.path().join("work"),
         };
         let options = Options {
-            clock: self.cluster.clock(),
-            system_namespace: "olmv1-system".to_owned(),
-            pull_secrets: vec!["pull-secret".to_owned()],
             external_address: "catalogs.example".to_owned(),
-            images,
-            content: self.content(),
-            folders: BTreeMap::new(),
             served: Arc::clone(&self.served),
             retry: (Duration::from_millis(10), Duration::from_millis(200)),
+            ..Options::new(self.cluster.clock(), images, self.content())
         };
         Extensions::start(cluster, options)
     }
