@@ -118,8 +118,8 @@ async fn report_cluster_catalogs(embedded: &Embedded, report: &ProgressReport) {
         report.say(format!("catalog     {name} {state} from {}", folder.display()));
         let base = catalog.str(&["status", "urls", "base"]).filter(|_| serves);
         let conditions = catalog.array(&["status", "conditions"]).iter();
-        let failures = conditions.filter(|condition| condition["reason"] != "Succeeded");
-        let failure = failures.filter_map(|condition| condition["message"].as_str()).next();
+        let mut failures = conditions.filter(|condition| condition["reason"] != "Succeeded");
+        let failure = failures.find_map(|condition| condition["message"].as_str());
         if let Some(detail) = base.or(failure) {
             report.detail(detail);
         }
