@@ -1,6 +1,6 @@
 //! TLS configuration of clients, and of servers that verify client certificates themselves.
 //!
-//! The crypto provider is ring everywhere. A [`ReplaceableCertificate`] is replaced while a server uses it.
+//! The crypto provider is ring everywhere.
 //!
 //! ```text
 //! builder ─┬─ with roots ─────────────────────────────────────────► ClientConfig
@@ -9,10 +9,6 @@
 //!
 //! A [`CertificateVerifier`] decides about certificates only. That the peer has the key of its
 //! certificate is verified in any case, also with [`AnyCertificate`].
-
-mod replaceable;
-
-pub use replaceable::{ReplaceableCertificate, ReplaceableCertificateError};
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -65,8 +65,22 @@ pub enum DocumentRules {
     Catalog,
     /// What catalogd requires: an object with a schema, and texts as schema, package and name. For
     /// documents that are served as they are ([`CatalogDocuments::read`]). No index can be made of
-    /// them.
+    /// them. Only files whose names end in `.json`, `.yaml` or `.yml` are read.
     Meta,
+}
+
+impl DocumentRules {
+    /// Whether a file with that path is read, as far as its name says.
+    fn reads(self, path: &str) -> bool {
+        const ENDINGS: [&str; 3] = [".json", ".yaml", ".yml"];
+        match self {
+            Self::Catalog => true,
+            Self::Meta => {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                name == indexignore::FILE || ENDINGS.iter().any(|ending| name.ends_with(ending))
+            }
+        }
+    }
 }
 
 /// Options for loading a catalog.
@@ -153,6 +167,7 @@ pub(crate) fn read(
         };
         fail(error.to_string(), "give the path of a folder with a catalog", Some(upstream))
     })?;
+    files.retain(|file| options.rules.reads(&file.path));
     check_file_count(&files, options).map_err(|error| {
         fail(error.to_string(), "put the catalog into a folder of its own", None)
     })?;

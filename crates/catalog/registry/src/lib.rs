@@ -22,7 +22,7 @@ mod served;
 pub mod server;
 pub mod stored;
 
-pub use documents::{ContentError, ServedDocuments, StoreDocumentsError};
+pub use documents::{ContentError, ServedDocuments};
 pub use index::{ChannelMember, RegistryIndex};
 pub use served::{ServedCatalog, ServedCatalogs, ServedState};
 

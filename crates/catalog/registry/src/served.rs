@@ -16,8 +16,6 @@ pub struct ServedState {
     pub documents: Option<Arc<ServedDocuments>>,
     /// Why newer content is not served, in one line.
     pub problem: Option<Arc<str>>,
-    /// Whether the content is withdrawn: HTTP answers as if the catalog were absent.
-    pub withdrawn: bool,
 }
 
 /// A named catalog that is being served. Reading it never waits, not even for a reload.
@@ -62,21 +60,14 @@ impl ServedCatalog {
         }
     }
 
-    /// Whether HTTP serves it: [`ServedCatalog::set_available`].
-    pub fn is_available(&self) -> bool {
-        !self.state.load().withdrawn
-    }
-
     /// Replaces the content. Readers of the earlier content keep it until they are done.
     pub fn put(&self, index: Arc<RegistryIndex>) {
-        let content = ServedState { index: Some(index), ..ServedState::default() };
-        self.update(|state| ServedState { withdrawn: state.withdrawn, ..content.clone() });
+        self.replace(ServedState { index: Some(index), ..ServedState::default() });
     }
 
     /// Replaces the content by documents without an index: HTTP serves them, gRPC serves nothing.
     pub fn put_documents(&self, documents: Arc<ServedDocuments>) {
-        let content = ServedState { documents: Some(documents), ..ServedState::default() };
-        self.update(|state| ServedState { withdrawn: state.withdrawn, ..content.clone() });
+        self.replace(ServedState { documents: Some(documents), ..ServedState::default() });
     }
 
     /// Keeps the current content and records why newer content is not served.
@@ -85,15 +76,14 @@ impl ServedCatalog {
         self.update(|state| ServedState { problem: Some(Arc::clone(&problem)), ..state.clone() });
     }
 
-    /// Withdraws the content from HTTP, which then answers 404 as for an absent catalog, or serves it
-    /// again. The content stays cached meanwhile, and can be replaced. Downloads in progress go on.
-    pub fn set_available(&self, available: bool) {
-        self.update(|state| ServedState { withdrawn: !available, ..state.clone() });
-    }
-
     /// Receives every change from now on: the number grows with each.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    fn replace(&self, content: ServedState) {
+        self.state.store(Arc::new(content));
+        self.changes.send_modify(|number| *number += 1);
     }
 
     fn update(&self, update: impl Fn(&ServedState) -> ServedState) {
@@ -130,11 +120,21 @@ impl ServedCatalogs {
         self.get(name).unwrap_or(fresh)
     }
 
-    /// Replaces the documents of the catalog of that name, or adds the catalog. No reader sees the
-    /// catalog without content. A catalog that was withdrawn stays withdrawn.
+    /// Replaces the content of the catalog of that name by an index, or adds the catalog. No reader sees
+    /// the catalog without content.
+    pub fn put(&self, name: &str, index: Arc<RegistryIndex>) -> Arc<ServedCatalog> {
+        self.put_content(name, ServedState { index: Some(index), ..ServedState::default() })
+    }
+
+    /// Replaces the content of the catalog of that name by documents, or adds the catalog. No reader sees
+    /// the catalog without content.
     pub fn put_documents(&self, name: &str, documents: Arc<ServedDocuments>) -> Arc<ServedCatalog> {
+        self.put_content(name, ServedState { documents: Some(documents), ..ServedState::default() })
+    }
+
+    fn put_content(&self, name: &str, content: ServedState) -> Arc<ServedCatalog> {
         let fresh = Arc::new(ServedCatalog::new(name));
-        fresh.put_documents(Arc::clone(&documents));
+        fresh.replace(content.clone());
         let mut present = None;
         self.served.rcu(|all| {
             let mut all = BTreeMap::clone(all);
@@ -144,7 +144,7 @@ impl ServedCatalogs {
         });
         match present {
             Some(present) => {
-                present.put_documents(documents);
+                present.replace(content);
                 present
             }
             None => fresh,

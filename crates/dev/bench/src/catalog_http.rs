@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::processor_time;
 use mainstay_registry::http::CatalogHttpApi;
-use mainstay_registry::{ServedCatalogs, ServedDocuments};
+use mainstay_registry::{ServedCatalogs, ServedDocuments, stored};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let catalog = Catalog::load(&folder, &LoadOptions::default())?;
     let packages: Vec<String> =
         catalog.packages().map(|package| package.name.to_string()).collect();
-    let stored = tempfile::tempdir().context("creating a folder")?;
+    let root = tempfile::tempdir().context("creating a folder")?;
     let now = UNIX_EPOCH + Duration::from_hours(1);
     let catalogs = Arc::new(ServedCatalogs::default());
     let memory = ServedDocuments::in_memory(catalog.blobs(), now)?;
@@ -61,7 +61,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     report.fact("bytes", Figure::size(memory.size()));
     report.fact("packages", Figure::number(packages.len()));
     let begin = processor_time();
-    let file = ServedDocuments::in_folder(stored.path(), catalog.blobs(), now)?;
+    let file = stored::create(&root.path().join("stored"), catalog.blobs(), now)?;
     report.fact("store", Figure::time(processor_time().saturating_sub(begin)));
     catalogs.put_documents("memory", Arc::new(memory));
     catalogs.put_documents("file", Arc::new(file));

@@ -7,16 +7,9 @@ use crate::content::within;
 use crate::place::CONFIGS_LABEL;
 use crate::{PulledImage, Puller};
 use mainstay_catalog::{
-    CatalogDocuments, DocumentRules, FileSource, FolderSource, KeptContent, LoadError, LoadOptions,
-    SourceFile, TreeError,
+    CatalogDocuments, DocumentRules, FolderSource, KeptContent, LoadError, LoadOptions,
 };
 use mainstay_image::unpack::UnpackError;
-use std::io::{self, Read};
-
-/// The endings of files with documents.
-const ENDINGS: [&str; 3] = [".json", ".yaml", ".yml"];
-/// The name of files with patterns to ignore other files.
-const IGNORE_FILE: &str = ".indexignore";
 
 /// Why an image has no documents to serve.
 #[derive(Debug, thiserror::Error)]
@@ -32,28 +25,6 @@ pub enum DocumentsError {
     Read(LoadError),
 }
 
-/// The files of a catalog that catalogd reads: those with a known ending, and patterns to ignore files.
-struct CatalogFiles(FolderSource);
-
-impl FileSource for CatalogFiles {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn files(&self) -> Result<Vec<SourceFile>, TreeError> {
-        let mut files = self.0.files()?;
-        files.retain(|file| {
-            let name = file.path.rsplit('/').next().unwrap_or_default();
-            name == IGNORE_FILE || ENDINGS.iter().any(|ending| name.ends_with(ending))
-        });
-        Ok(files)
-    }
-
-    fn open(&self, path: &str, limit: u64) -> io::Result<Box<dyn Read + Send + '_>> {
-        self.0.open(path, limit)
-    }
-}
-
 impl Puller {
     /// Reads the documents in the catalog folder of an image. Blocks, and uses much CPU.
     ///
@@ -67,7 +38,7 @@ impl Puller {
             self.unpack(image, only.into_iter().collect()).map_err(DocumentsError::Unpack)?;
         let (keep, rules) = (KeptContent::Light, DocumentRules::Meta);
         let options = LoadOptions { keep, rules, ..LoadOptions::default() };
-        let files = CatalogFiles(FolderSource::new(unpacked.path()));
+        let files = FolderSource::new(unpacked.path());
         CatalogDocuments::read(&files, &options).map_err(DocumentsError::Read)
     }
 }

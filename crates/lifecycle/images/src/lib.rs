@@ -25,7 +25,7 @@ pub use documents::DocumentsError;
 pub use error::{ImageContentError, LocalImageError, MissingIdentity, PullError};
 pub use place::CatalogPlace;
 pub use pull::PulledImage;
-pub use steps::StepError;
+pub use steps::{StepError, StepwisePull};
 
 use mainstay_client::Cluster;
 use mainstay_image::policy::SignaturePolicy;

@@ -12,6 +12,7 @@ use mainstay_image::platform::Platform;
 use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::{ImageSelection, PullStep, RegistryError, containers_image_text};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// How often a request to a registry is sent before its error is reported. The caller retries.
 const ATTEMPTS: u32 = 2;
@@ -37,19 +38,9 @@ pub enum StepError {
 }
 
 impl StepError {
-    /// Whether a tag could not be resolved; otherwise the content could not be copied. Upstream resolves
-    /// a tag without parsing the manifest, so an invalid manifest counts for the copy.
+    /// Whether a tag could not be resolved; otherwise the content could not be copied.
     pub fn is_resolving(&self) -> bool {
-        let invalid = |error: &RegistryError| matches!(error, RegistryError::Document { .. });
-        match self {
-            Self::Fetch { step: PullStep::Resolve, source, .. } => match &**source {
-                FetchError::Mirror(MirrorError::All { attempts, .. }) => {
-                    !attempts.last().is_some_and(|(_, error)| invalid(error))
-                }
-                _ => true,
-            },
-            _ => false,
-        }
+        matches!(self, Self::Fetch { step: PullStep::Resolve, .. })
     }
 }
 
@@ -73,61 +64,84 @@ fn fetch_text(error: &FetchError, reference: &ImageReference, step: PullStep) ->
     }
 }
 
+/// A pull in steps. Pull secrets, mirrors and the policy are read once, when a registry is needed first.
+pub struct StepwisePull<'p> {
+    puller: &'p Puller,
+    reference: &'p ImageReference,
+    requester: &'p Requester,
+    fetcher: OnceCell<Fetcher>,
+}
+
 impl Puller {
-    /// Resolves a reference to the digest of its manifest or index: in the store of the cluster, else
+    /// Begins to pull an image in steps. Nothing is read before the first step.
+    pub fn begin<'p>(
+        &'p self,
+        reference: &'p ImageReference,
+        requester: &'p Requester,
+    ) -> StepwisePull<'p> {
+        StepwisePull { puller: self, reference, requester, fetcher: OnceCell::new() }
+    }
+}
+
+impl StepwisePull<'_> {
+    /// Resolves the reference to the digest of its manifest or index: in the store of the cluster, else
     /// at a registry. A reference with a digest needs no request.
     ///
     /// # Errors
     /// Why it cannot be resolved.
-    pub async fn resolve(
-        &self,
-        reference: &ImageReference,
-        requester: &Requester,
-    ) -> Result<Digest, StepError> {
+    pub async fn resolve(&self) -> Result<Digest, StepError> {
+        let reference = self.reference;
         if let Some(digest) = reference.digest() {
             return Ok(digest.clone());
         }
-        if let Some(found) = self.find_local(reference).await?
+        if let Some(found) = self.puller.find_local(reference).await?
             && let Ok(digest) = found.digest.parse()
         {
             return Ok(digest);
         }
-        let step = PullStep::Resolve;
-        let fetcher = self.step_fetcher(reference, requester).await?;
-        fetcher.resolve(reference).await.map_err(|source| step_error(step, reference, source))
+        let resolved = self.fetcher().await?.resolve(reference).await;
+        resolved.map_err(|source| step_error(resolving_step(&source), reference, source))
     }
 
-    /// Fetches the content of a digest that [`Puller::resolve`] returned for the reference.
+    /// Fetches the content of a digest that [`StepwisePull::resolve`] returned.
     ///
     /// # Errors
     /// Why it cannot be fetched.
-    pub async fn fetch(
-        &self,
-        reference: &ImageReference,
-        digest: &Digest,
-        requester: &Requester,
-    ) -> Result<PulledImage, StepError> {
-        if let Some(found) = self.find_local(reference).await?
+    pub async fn fetch(&self, digest: &Digest) -> Result<PulledImage, StepError> {
+        let reference = self.reference;
+        if let Some(found) = self.puller.find_local(reference).await?
             && found.digest == digest.to_string()
         {
             return Ok(found);
         }
-        let fetcher = self.step_fetcher(reference, requester).await?;
         let want = ImageSelection::Platform(Platform::host());
-        let pulled = fetcher.fetch_pinned(reference, Some(digest), &want).await;
+        let pulled = self.fetcher().await?.fetch_pinned(reference, Some(digest), &want).await;
         let pulled = pulled.map_err(|source| step_error(PullStep::Copy, reference, source))?;
-        Ok(self.open_pulled(pulled).await.map_err(PullError::OpenPulled)?)
+        Ok(self.puller.open_pulled(pulled).await.map_err(PullError::OpenPulled)?)
     }
 
-    async fn step_fetcher(
-        &self,
-        reference: &ImageReference,
-        requester: &Requester,
-    ) -> Result<Fetcher, PullError> {
-        let (mut connection, _) = self.connection(reference, requester).await?;
-        connection.settings.attempts = ATTEMPTS;
-        connection.settings.backoff = PAUSE;
-        self.fetcher(reference, connection).await
+    async fn fetcher(&self) -> Result<&Fetcher, PullError> {
+        let create = || async {
+            let (mut connection, _) =
+                self.puller.connection(self.reference, self.requester).await?;
+            connection.settings.attempts = ATTEMPTS;
+            connection.settings.backoff = PAUSE;
+            self.puller.fetcher(self.reference, connection).await
+        };
+        self.fetcher.get_or_try_init(create).await
+    }
+}
+
+/// The step that a failure to resolve counts for. Upstream resolves a tag without parsing the manifest, so
+/// an invalid manifest counts for the copy.
+fn resolving_step(error: &FetchError) -> PullStep {
+    match error {
+        FetchError::Mirror(MirrorError::All { attempts, .. })
+            if matches!(attempts.last(), Some((_, RegistryError::Document { .. }))) =>
+        {
+            PullStep::Copy
+        }
+        _ => PullStep::Resolve,
     }
 }
 

@@ -2,19 +2,15 @@
 
 pub(crate) use super::encoding::Segment;
 
-use super::{
-    StoreDocumentsError,
-    encoding::{Checksum, Coding},
-};
+use super::encoding::{Checksum, Coding};
 use bytes::Bytes;
 use mainstay_catalog::{Blob, BlobError};
 use rustix::buffer::spare_capacity;
 use std::{
     fs::File,
-    io::{self, BufWriter, Write as _},
+    io,
     ops::Range,
     os::unix::fs::FileExt as _,
-    path::Path,
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -35,13 +31,14 @@ pub enum ContentError {
 /// The content of documents.
 #[derive(Debug)]
 pub(crate) struct Content {
-    place: Place,
+    storage: Storage,
     gzip: CompressedBlocks,
     zstd: CompressedBlocks,
 }
 
+/// Where the documents are.
 #[derive(Debug)]
-enum Place {
+enum Storage {
     Memory(Box<[Blob]>),
     File {
         lines: File,
@@ -68,23 +65,23 @@ enum StoredBlock {
 
 impl Content {
     pub(super) fn in_memory(blobs: Box<[Blob]>, blocks: usize) -> Self {
-        Self::new(Place::Memory(blobs), blocks)
+        Self::new(Storage::Memory(blobs), blocks)
     }
 
     pub(super) fn in_files(lines: File, compressed: File, blocks: usize) -> Self {
-        Self::new(Place::File { lines, compressed, end: AtomicU64::new(0) }, blocks)
+        Self::new(Storage::File { lines, compressed, end: AtomicU64::new(0) }, blocks)
     }
 
-    fn new(place: Place, blocks: usize) -> Self {
+    fn new(storage: Storage, blocks: usize) -> Self {
         let kept = || CompressedBlocks {
             blocks: std::iter::repeat_with(OnceLock::new).take(blocks).collect(),
             compressing: Mutex::default(),
         };
-        Self { place, gzip: kept(), zstd: kept() }
+        Self { storage, gzip: kept(), zstd: kept() }
     }
 
     pub(super) const fn is_in_file(&self) -> bool {
-        matches!(self.place, Place::File { .. })
+        matches!(self.storage, Storage::File { .. })
     }
 
     /// Appends a range of the bytes of all lines. `starts` has the offset of each line.
@@ -94,9 +91,9 @@ impl Content {
         span: Range<u64>,
         out: &mut Vec<u8>,
     ) -> Result<(), ContentError> {
-        let blobs = match &self.place {
-            Place::Memory(blobs) => blobs,
-            Place::File { lines, .. } => {
+        let blobs = match &self.storage {
+            Storage::Memory(blobs) => blobs,
+            Storage::File { lines, .. } => {
                 return Ok(read_file(lines, span.start, offset(span.end - span.start), out)?);
             }
         };
@@ -126,7 +123,9 @@ impl Content {
         coding: Coding,
     ) -> Result<Segment, ContentError> {
         let absent = || io::Error::other("a compressed block is not in the file");
-        let Place::File { compressed: file, .. } = &self.place else { return Err(absent().into()) };
+        let Storage::File { compressed: file, .. } = &self.storage else {
+            return Err(absent().into());
+        };
         let mut spans: Vec<(u64, usize)> = Vec::new();
         let mut all = Checksum::default();
         for block in blocks {
@@ -190,21 +189,23 @@ impl Content {
     }
 
     fn load(&self, block: &StoredBlock) -> Result<Segment, ContentError> {
-        match (block, &self.place) {
-            (StoredBlock::File { offset, length, checksum }, Place::File { compressed, .. }) => {
+        match (block, &self.storage) {
+            (StoredBlock::File { offset, length, checksum }, Storage::File { compressed, .. }) => {
                 let mut bytes = Vec::new();
                 read_file(compressed, *offset, *length, &mut bytes)?;
                 Ok(Segment { bytes: bytes.into(), checksum: *checksum })
             }
             (StoredBlock::Memory(segment), _) => Ok(segment.clone()),
             // A block is kept where the documents are.
-            (StoredBlock::File { .. }, Place::Memory(_)) => Err(io::Error::other("no file").into()),
+            (StoredBlock::File { .. }, Storage::Memory(_)) => {
+                Err(io::Error::other("no file").into())
+            }
         }
     }
 
     /// Keeps a block; none if the disk is full, so that the next request compresses it again.
     fn keep(&self, segment: &Segment) -> Option<StoredBlock> {
-        let Place::File { compressed, end, .. } = &self.place else {
+        let Storage::File { compressed, end, .. } = &self.storage else {
             // A copy has no unused capacity.
             let bytes = Bytes::copy_from_slice(&segment.bytes);
             return Some(StoredBlock::Memory(Segment { bytes, ..*segment }));
@@ -242,23 +243,4 @@ fn read_file(file: &File, mut start: u64, length: usize, out: &mut Vec<u8>) -> i
 /// An offset in memory. What is longer than the address space cannot be in memory.
 fn offset(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-/// Writes all blobs to a file without a name, a line each.
-pub(super) fn write(folder: &Path, blobs: &[Blob]) -> Result<File, StoreDocumentsError> {
-    let fail = |source| StoreDocumentsError::Write { folder: folder.display().to_string(), source };
-    let file = create(folder)?;
-    let mut out = BufWriter::with_capacity(256 << 10, file);
-    for blob in blobs {
-        let json = blob.json()?;
-        out.write_all(&json).and_then(|()| out.write_all(b"\n")).map_err(fail)?;
-    }
-    out.into_inner().map_err(|error| fail(error.into_error()))
-}
-
-/// Creates a file without a name.
-pub(super) fn create(folder: &Path) -> Result<File, StoreDocumentsError> {
-    let folder_name = || folder.display().to_string();
-    mainstay_files::create_unnamed(folder)
-        .map_err(|source| StoreDocumentsError::Write { folder: folder_name(), source })
 }

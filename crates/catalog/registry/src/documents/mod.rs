@@ -8,7 +8,7 @@
 //!
 //! Documents need not make a valid catalog: HTTP serves them one by one. So an index is not
 //! necessary, and a process that serves HTTP only keeps nothing of a catalog in memory but names
-//! ([`ServedDocuments::in_folder`]).
+//! ([`crate::stored`]).
 //!
 //! Compression costs seconds of processor time for a large catalog, so no request repeats it.
 //! Neighbouring documents are compressed as a *block*. Blocks are independent, and their
@@ -29,15 +29,7 @@ use select::Order;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    fmt::Write as _,
-    fs::File,
-    io,
-    ops::Range,
-    path::Path,
-    sync::Arc,
-    time::SystemTime,
+    collections::BTreeMap, fmt, fmt::Write as _, fs::File, ops::Range, sync::Arc, time::SystemTime,
 };
 
 /// A document of this length or more is a block of its own, in bytes.
@@ -46,22 +38,6 @@ const LONG_DOCUMENT: u64 = 16 << 10;
 const LONG_RUN: u64 = 8 << 10;
 /// Short documents share a block of at most this length, in bytes.
 const BLOCK: u64 = 64 << 10;
-
-/// Why documents cannot be stored in a folder.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreDocumentsError {
-    /// The content of a blob is damaged, or was not kept.
-    #[error(transparent)]
-    Content(#[from] BlobError),
-    /// The file cannot be created or written.
-    #[error("store the documents of a catalog in {folder}: {source}")]
-    Write {
-        /// The folder.
-        folder: String,
-        /// The error of the file system.
-        source: io::Error,
-    },
-}
 
 /// The documents of a catalog, in order. Immutable; shared by all readers.
 pub struct ServedDocuments {
@@ -101,26 +77,6 @@ impl ServedDocuments {
         Ok(table.documents(modified, |blocks| Content::in_memory(blobs, blocks)))
     }
 
-    /// Documents whose content is in a file without a name below `folder`, as what is compressed for
-    /// clients. The blobs are needed no longer. The space is freed when the last reader is done;
-    /// [`crate::stored`] keeps documents for the next start.
-    ///
-    /// This blocks on files and decompresses all blobs: not for async threads.
-    ///
-    /// # Errors
-    /// The content of a blob is damaged, or the file cannot be written.
-    pub fn in_folder(
-        folder: &Path,
-        blobs: impl IntoIterator<Item = Blob>,
-        modified: SystemTime,
-    ) -> Result<Self, StoreDocumentsError> {
-        let blobs: Box<[Blob]> = blobs.into_iter().collect();
-        let table = Table::of(&blobs)?;
-        let lines = content::write(folder, &blobs)?;
-        let compressed = content::create(folder)?;
-        Ok(table.documents(modified, |blocks| Content::in_files(lines, compressed, blocks)))
-    }
-
     /// Documents whose lines are in a file. What is compressed for clients is written to another one.
     pub(crate) fn of_files(
         names: Vec<DocumentName>,
@@ -132,12 +88,6 @@ impl ServedDocuments {
     ) -> Self {
         let table = Table { names, starts, digest };
         table.documents(modified, |blocks| Content::in_files(lines, compressed, blocks))
-    }
-
-    /// The packages that documents name, sorted.
-    pub fn packages(&self) -> BTreeSet<&str> {
-        let named = self.names.iter().map(|document| &*document.package);
-        named.filter(|package| !package.is_empty()).collect()
     }
 
     /// The lines of the documents with that schema, package and name; an empty one matches any. Blocks on
@@ -168,7 +118,7 @@ impl ServedDocuments {
         self.names.is_empty()
     }
 
-    /// The SHA-256 of the documents in their order, in hex: equal digests mean equal bytes.
+    /// A SHA-256 of the documents in order, in hex: equal digests mean equal bytes.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -282,17 +232,9 @@ impl Table {
             names.push(name_of(blob)?);
             end += blob.json_len() as u64 + 1;
             starts.push(end);
-            match blob.hash() {
-                Some(known) => hash.update(known),
-                None => hash.update(Sha256::digest(blob.json()?)),
-            }
+            hash.update(hash_of(blob)?);
         }
-        let digest = hash.finalize().iter().fold(String::new(), |mut text, byte| {
-            // Writing to a text cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
-        Ok(Self { names, starts, digest })
+        Ok(Self { names, starts, digest: hex(&hash.finalize()) })
     }
 
     fn documents(
@@ -358,9 +300,26 @@ fn split(run: Range<usize>, starts: &[u64], blocks: &mut Vec<usize>) {
     }
 }
 
+/// A hash of the content of a document.
+pub(crate) fn hash_of(blob: &Blob) -> Result<[u8; 32], BlobError> {
+    match blob.hash() {
+        Some(known) => Ok(*known),
+        None => Ok(Sha256::digest(blob.json()?).into()),
+    }
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// The fields of a document as its author wrote them. An index counts a package as part of itself;
 /// upstream's catalog server counts it as part of the package that it names.
-fn name_of(blob: &Blob) -> Result<DocumentName, BlobError> {
+pub(crate) fn name_of(blob: &Blob) -> Result<DocumentName, BlobError> {
     let (schema, package, name) = (blob.schema(), blob.package(), blob.name());
     let mut package = Arc::clone(package);
     if &**schema == "olm.package" && package == *name && !names_a_package(&blob.json()?) {

@@ -115,8 +115,7 @@ impl CatalogHttpApi {
                 None => return refusal(request, StatusCode::BAD_REQUEST, "400 Bad Request"),
             },
         };
-        let served = self.catalogs.get(&name).filter(|catalog| catalog.is_available());
-        let Some(served) = served else {
+        let Some(served) = self.catalogs.get(&name) else {
             return refusal(request, StatusCode::NOT_FOUND, "404 Not Found");
         };
         match served.documents() {

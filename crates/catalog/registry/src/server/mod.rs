@@ -72,8 +72,7 @@ pub const DOWNLOAD_LIMITS: Limits = Limits {
 /// Serves the HTTP catalog API over TLS until `stop` is cancelled and the connections have ended,
 /// which takes at most [`Limits::grace`].
 ///
-/// The configuration comes from `mainstay_tls::ReplaceableCertificate::server_config`, whose certificate
-/// can be replaced while this runs. Upstream serves HTTP/1.1 only: the protocol `http/1.1`.
+/// Upstream serves HTTP/1.1 only: the protocol `http/1.1`.
 pub async fn serve_https(
     listener: TcpListener,
     tls: Arc<ServerConfig>,

@@ -24,7 +24,7 @@ type Line = (u64, Arc<str>, Arc<str>, Arc<str>);
 #[derive(Serialize, Deserialize)]
 struct Document {
     format: u32,
-    /// The SHA-256 of the lines, in hexadecimal.
+    /// [`ServedDocuments::digest`].
     digest: String,
     /// Milliseconds since 1970.
     modified: u64,

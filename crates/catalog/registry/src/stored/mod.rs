@@ -1,8 +1,8 @@
 //! Stored documents: a folder with the documents of a catalog and their names, for the next start.
 //!
 //! ```text
-//! CatalogDocuments ─► documents.jsonl + index.json (temporary folder) ─ rename ─► ServedDocuments
-//!                                                     folder, after a restart ──────┘
+//! blobs ─► documents.jsonl + index.json (temporary folder) ─ rename ─► ServedDocuments
+//!                                          folder, after a restart ──────┘
 //! ```
 //!
 //! A folder under its final name is complete. It is opened without parsing any document: only the index
@@ -17,7 +17,7 @@ pub use write::StoreCatalogError;
 
 use crate::ServedDocuments;
 use index::Index;
-use mainstay_catalog::CatalogDocuments;
+use mainstay_catalog::Blob;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub struct OpenStoredError {
 /// If a file cannot be written.
 pub fn create(
     folder: &Path,
-    documents: &CatalogDocuments,
+    documents: impl IntoIterator<Item = Blob>,
     modified: SystemTime,
 ) -> Result<ServedDocuments, StoreCatalogError> {
     if let Ok(stored) = open(folder) {

@@ -2,13 +2,12 @@
 
 use super::index::IndexWriter;
 use super::{DOCUMENTS, OpenStoredError};
-use mainstay_catalog::{BlobError, CatalogDocuments};
+use crate::documents::{DocumentName, hash_of, hex, name_of};
+use mainstay_catalog::{Blob, BlobError};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The size of the write buffer, in bytes.
@@ -46,7 +45,7 @@ impl Drop for Unfinished<'_> {
 /// Writes the documents and their index into `folder`, and replaces what is there.
 pub(super) fn write(
     folder: &Path,
-    documents: &CatalogDocuments,
+    documents: impl IntoIterator<Item = Blob>,
     modified: SystemTime,
 ) -> Result<(), StoreCatalogError> {
     let failed = |path: &Path| {
@@ -65,22 +64,16 @@ pub(super) fn write(
     let file = File::create(&path).map_err(failed(&path))?;
     let mut out = io::BufWriter::with_capacity(BUFFER, file);
     let (mut hash, mut index) = (Sha256::new(), IndexWriter::default());
-    for blob in documents.blobs() {
-        let mut line = blob.json()?;
-        line.push(b'\n');
-        hash.update(&line);
-        out.write_all(&line).map_err(failed(&path))?;
-        let [schema, package, name] = [blob.schema(), blob.package(), blob.name()].map(Arc::clone);
-        index.add(line.len() as u64, schema, package, name);
+    for blob in documents {
+        let json = blob.json()?;
+        hash.update(hash_of(&blob)?);
+        out.write_all(&json).and_then(|()| out.write_all(b"\n")).map_err(failed(&path))?;
+        let DocumentName { schema, package, name } = name_of(&blob)?;
+        index.add(json.len() as u64 + 1, schema, package, name);
     }
     let file = out.into_inner().map_err(|error| failed(&path)(error.into_error()))?;
     file.sync_all().map_err(failed(&path))?;
-    let mut digest = String::with_capacity(64);
-    for byte in hash.finalize() {
-        // Writing to a string cannot fail.
-        let _ = write!(digest, "{byte:02x}");
-    }
-    index.write(&temporary, digest, modified).map_err(failed(&temporary))?;
+    index.write(&temporary, hex(&hash.finalize()), modified).map_err(failed(&temporary))?;
     remove(folder)?;
     fs::rename(&temporary, folder).map_err(failed(folder))?;
     drop(unfinished);

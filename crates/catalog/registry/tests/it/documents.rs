@@ -6,7 +6,7 @@ use crate::{
 };
 use http::Method;
 use mainstay_catalog::{CatalogDocuments, DocumentRules, FileSource, LoadOptions, MemorySource};
-use mainstay_registry::{ServedCatalogs, ServedDocuments, http::CatalogHttpApi};
+use mainstay_registry::{ServedCatalogs, ServedDocuments, http::CatalogHttpApi, stored};
 use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -21,9 +21,8 @@ fn both(blobs: &[mainstay_catalog::Blob]) -> (CatalogHttpApi, tempfile::TempDir)
     let folder = tempfile::tempdir().unwrap();
     let catalogs = Arc::new(ServedCatalogs::default());
     let memory = ServedDocuments::in_memory(blobs.to_vec(), modified()).unwrap();
-    let file = ServedDocuments::in_folder(folder.path(), blobs.to_vec(), modified()).unwrap();
+    let file = stored::create(&folder.path().join("f"), blobs.to_vec(), modified()).unwrap();
     assert_eq!(memory.digest(), file.digest());
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the file has no name");
     catalogs.put_documents("c", Arc::new(memory));
     catalogs.put_documents("f", Arc::new(file));
     (CatalogHttpApi::new(catalogs), folder)
@@ -115,11 +114,11 @@ async fn a_download_in_progress_keeps_content_that_was_replaced_or_removed() {
     let index = big(4, 300_000).index().unwrap();
     let blobs: Vec<_> = index.catalog().blobs().collect();
     let folder = tempfile::tempdir().unwrap();
-    let stored = || ServedDocuments::in_folder(folder.path(), blobs.clone(), modified()).unwrap();
+    let stored = stored::create(&folder.path().join("c"), blobs, modified()).unwrap();
     let catalogs = Arc::new(ServedCatalogs::default());
     let api = CatalogHttpApi::new(Arc::clone(&catalogs));
     let uri = "/catalogs/c/api/v1/all";
-    catalogs.put_documents("c", Arc::new(stored()));
+    catalogs.put_documents("c", Arc::new(stored));
     let whole = get(&api, uri).await.body;
     let first = api.answer(&http::Request::get(uri).body(()).unwrap());
     let empty = ServedDocuments::in_memory([], modified()).unwrap();
@@ -133,8 +132,10 @@ async fn a_download_in_progress_keeps_content_that_was_replaced_or_removed() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist_is_named() {
-    let error = ServedDocuments::in_folder("/no/such".as_ref(), [], modified()).unwrap_err();
-    let wanted = "store the documents of a catalog in /no/such: ";
-    assert!(error.to_string().starts_with(wanted), "{error}");
+fn folder_that_cannot_be_created_is_named() {
+    let root = tempfile::NamedTempFile::new().unwrap();
+    let folder = root.path().join("c");
+    let error = stored::create(&folder, [], modified()).unwrap_err().to_string();
+    let expected = format!("cannot write {}.unfinished: not a directory", folder.display());
+    assert_eq!(error, expected);
 }

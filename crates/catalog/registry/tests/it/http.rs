@@ -234,17 +234,14 @@ async fn without_metas_the_path_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_withdrawn_catalog_is_as_an_absent_one_and_keeps_its_content() {
+async fn removed_catalog_is_as_an_absent_one_until_it_has_content_again() {
     let catalogs = served_catalogs();
     let api = CatalogHttpApi::new(Arc::clone(&catalogs));
     let all = get(&api, ALL).await;
-    let small = catalogs.get("small").unwrap();
-    small.set_available(false);
+    catalogs.remove("small");
     assert_eq!(get(&api, ALL).await.text(), "404 Not Found\n");
     assert_eq!(get(&api, &format!("{METAS}?x=y")).await.status, 400);
-    small.put(index(SMALL));
-    assert_eq!(get(&api, ALL).await.status, 404, "new content does not bring it back");
-    small.set_available(true);
+    catalogs.put("small", index(SMALL));
     assert_eq!(get(&api, ALL).await.body, all.body);
 }
 

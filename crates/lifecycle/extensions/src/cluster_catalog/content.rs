@@ -98,11 +98,10 @@ impl Contents {
     pub(super) fn serve(&self, name: &str, content: CatalogContent) {
         let before = {
             let mut used = self.used.lock();
-            let served = self.served.add(name);
             match &content.documents {
-                Documents::Stored(stored) => served.put_documents(Arc::clone(stored)),
-                Documents::Folder(index) => served.put(Arc::clone(index)),
-            }
+                Documents::Stored(stored) => self.served.put_documents(name, Arc::clone(stored)),
+                Documents::Folder(index) => self.served.put(name, Arc::clone(index)),
+            };
             used.insert(name.to_owned(), content)
         };
         if let Some(before) = before {

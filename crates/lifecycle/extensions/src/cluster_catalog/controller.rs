@@ -2,7 +2,6 @@
 
 use super::content::{CatalogContent, Documents};
 use super::decide::{self, Attempt, Outcome, Step};
-use super::failure::LoadFailure;
 use super::load;
 use super::metrics::LoadResult;
 use crate::context::Context;
@@ -163,6 +162,9 @@ impl Controller {
 
     async fn load(&self, key: &NamespacedName, catalog: &ClusterCatalog) -> Result<Action, Error> {
         let context = &self.context;
+        if load::is_being_read(context, catalog) {
+            return Ok(Action::Done);
+        }
         self.serve_stored(key, catalog).await;
         let started = context.clock.elapsed();
         let loaded = tokio::select! {
@@ -192,7 +194,9 @@ impl Controller {
         };
         let took = context.clock.elapsed().saturating_sub(started);
         context.load_counters.count(result, took);
-        if let Ok(loaded) = &loaded {
+        if let Ok(loaded) = &loaded
+            && result == LoadResult::Loaded
+        {
             self.serve(key, loaded.content.clone()).await;
         }
         let attempt = Attempt {
@@ -204,7 +208,7 @@ impl Controller {
         self.attempts.lock().insert(key.clone(), attempt.clone());
         self.report(key, catalog, &outcome, explanation).await?;
         match loaded {
-            Err(failure) if !failure.is_terminal() => Err(retry(failure)),
+            Err(failure) if !failure.is_terminal() => Err(Error::Content(failure.to_string())),
             _ => match decide::step(catalog, Some(&attempt), context.clock.now()) {
                 Step::Report(Some(due)) => Ok(Action::At(context.clock, due)),
                 _ => Ok(Action::Done),
@@ -320,15 +324,15 @@ impl Controller {
         let written = context.cluster.patch_status(resource, None, &key.name, &patch).await;
         written.during("writing the status of a ClusterCatalog")?;
         decision::log("ClusterCatalog", &key.name, decision, why);
-        let said = |status: &ClusterCatalogStatus| {
-            let text = |condition: &mainstay_api::Condition| {
+        let reported = |status: &ClusterCatalogStatus| {
+            let summary = |condition: &mainstay_api::Condition| {
                 (condition.kind.clone(), condition.status.clone(), condition.message.clone())
             };
-            let conditions: Vec<_> = status.conditions.iter().map(text).collect();
+            let conditions: Vec<_> = status.conditions.iter().map(summary).collect();
             (conditions, status.resolved_source.clone())
         };
         if let Some((kind, reason, message)) = event
-            && said(&catalog.status) != said(status)
+            && reported(&catalog.status) != reported(status)
         {
             context.recorder.publish(&catalog.to_object()?, kind, reason, message);
         }
@@ -349,10 +353,4 @@ impl Controller {
             written => Ok(written.map(drop).during(operation)?),
         }
     }
-}
-
-/// The error that makes the controller try again.
-#[expect(clippy::needless_pass_by_value, reason = "the failure ends here")]
-fn retry(failure: LoadFailure) -> Error {
-    Error::Content(failure.to_string())
 }

@@ -265,17 +265,13 @@ mod tests {
         Outcome::Loaded { resolved, unpacked: Time::new(time(90)) }
     }
 
-    fn kinds(status: &ClusterCatalogStatus) -> Vec<(&str, &str, &str, i64)> {
-        let row = |condition: &'_ Condition| {
-            (condition.status == ConditionStatus::True, condition.observed_generation)
-        };
-        status
-            .conditions
-            .iter()
+    /// Type, whether it is true, reason and observed generation of each condition.
+    fn conditions(status: &ClusterCatalogStatus) -> Vec<(&str, bool, &str, i64)> {
+        let conditions = status.conditions.iter();
+        conditions
             .map(|condition| {
-                let (holds, generation) = row(condition);
-                let holds = if holds { "True" } else { "False" };
-                (&*condition.kind, holds, &*condition.reason, generation)
+                let holds = condition.status == ConditionStatus::True;
+                (&*condition.kind, holds, &*condition.reason, condition.observed_generation)
             })
             .collect()
     }
@@ -348,10 +344,10 @@ mod tests {
         assert_eq!((status.resolved_source.is_none(), status.urls.is_none()), (true, true));
         assert_eq!(status.last_unpacked, None);
         assert_eq!(
-            kinds(&status),
+            conditions(&status),
             [
-                ("Progressing", "True", "Succeeded", 2),
-                ("Serving", "False", "UserSpecifiedUnavailable", 2)
+                ("Progressing", true, "Succeeded", 2),
+                ("Serving", false, "UserSpecifiedUnavailable", 2)
             ]
         );
         assert_eq!(status.conditions[0].last_transition_time, Some(Time::new(time(3))));
@@ -367,8 +363,8 @@ mod tests {
         let failed = Outcome::Retrying { message };
         let status = reported(&catalog, &failed, "a.example", Time::new(time(5)));
         assert_eq!(
-            kinds(&status),
-            [("Progressing", "True", "Retrying", 2), ("Serving", "True", "Available", 1)]
+            conditions(&status),
+            [("Progressing", true, "Retrying", 2), ("Serving", true, "Available", 1)]
         );
         assert_eq!(status.urls, catalog.status.urls);
         let message = &status.conditions[0].message;

@@ -27,6 +27,11 @@ pub(super) enum LoadFailure {
     },
     /// The image reference has a tag and a digest.
     TagAndDigest,
+    /// The reference is that of a catalog folder that this process does not have.
+    UnknownFolder {
+        /// The name of the folder.
+        name: String,
+    },
     /// The catalog folder has no content.
     Folder {
         /// Why it has none.
@@ -54,7 +59,8 @@ impl LoadFailure {
             Self::NoImage { .. }
             | Self::UnknownSource { .. }
             | Self::Reference { .. }
-            | Self::TagAndDigest => true,
+            | Self::TagAndDigest
+            | Self::UnknownFolder { .. } => true,
             Self::Documents { error: DocumentsError::NoLabel, by_digest } => *by_digest,
             _ => false,
         }
@@ -94,6 +100,11 @@ impl fmt::Display for LoadFailure {
             Self::TagAndDigest => f.write_str(
                 "source catalog content: terminal error: error creating reference: Docker \
                  references with both a tag and digest are currently not supported",
+            ),
+            Self::UnknownFolder { name } => write!(
+                f,
+                "source catalog content: terminal error: this process has no catalog folder \
+                 \"{name}\": start it with --catalog {name}=DIR, or delete the ClusterCatalog"
             ),
             Self::Folder { why } => write!(f, "source catalog content: catalog folder: {why}"),
             Self::Pull(error) => write!(f, "source catalog content: {}", PullText(error)),

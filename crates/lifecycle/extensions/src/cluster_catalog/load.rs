@@ -53,8 +53,11 @@ pub(super) async fn load(
     if let Some(folder) = folder(context, catalog) {
         return load_folder(&folder, &reference);
     }
-    let (puller, requester) = (&context.puller, &context.requester);
-    let digest = puller.resolve(&reference, requester).await.map_err(LoadFailure::Pull)?;
+    if let Some(name) = folder_name(&reference) {
+        return Err(LoadFailure::UnknownFolder { name });
+    }
+    let pull = context.puller.begin(&reference, &context.requester);
+    let digest = pull.resolve().await.map_err(LoadFailure::Pull)?;
     let resolved = format!("{}@{digest}", reference.repository());
     let loaded = |digest: Digest, stored| {
         let documents = Documents::Stored(stored);
@@ -63,7 +66,7 @@ pub(super) async fn load(
     if let Some(stored) = open(context, &digest).await {
         return Ok(loaded(digest, stored));
     }
-    let image = puller.fetch(&reference, &digest, requester).await.map_err(LoadFailure::Pull)?;
+    let image = pull.fetch(&digest).await.map_err(LoadFailure::Pull)?;
     // Never closed, so there is always a permit.
     let _permit = context.contents.creating.acquire().await;
     // Another catalog may have created the same content meanwhile.
@@ -72,12 +75,12 @@ pub(super) async fn load(
     }
     let by_digest = reference.digest().is_some();
     let folder = context.contents.subfolder(&digest);
-    let (puller, modified) = (puller.clone(), context.clock.now().into());
+    let (puller, modified) = (context.puller.clone(), context.clock.now().into());
     let create = move || {
         let documents = puller
             .documents(&image)
             .map_err(|error| LoadFailure::Documents { error, by_digest })?;
-        stored::create(&folder, &documents, modified).map_err(LoadFailure::Store)
+        stored::create(&folder, documents.blobs(), modified).map_err(LoadFailure::Store)
     };
     let stored = mainstay_images::blocking(create, LoadFailure::Ended).await?;
     Ok(loaded(digest, Arc::new(stored)))
@@ -93,10 +96,25 @@ pub(super) fn folder(
     (*reference == folder_reference(name)).then(|| context.folders.get(name).cloned()).flatten()
 }
 
-/// The image reference of a ClusterCatalog whose content is that of a catalog folder with its name. No
-/// registry can have the host.
+/// The host in references of catalog folders. No registry can have it.
+const FOLDER_HOST: &str = "folder.mainstay.invalid";
+
+/// The image reference of a ClusterCatalog whose content is that of a catalog folder with its name.
 pub fn folder_reference(name: &str) -> String {
-    format!("folder.mainstay.invalid/{name}:folder")
+    format!("{FOLDER_HOST}/{name}:folder")
+}
+
+/// The name of the catalog folder that a reference names, if it names one.
+fn folder_name(reference: &ImageReference) -> Option<String> {
+    (reference.domain() == FOLDER_HOST).then(|| reference.path().to_owned())
+}
+
+/// Whether the folder behind a catalog is being read for the first time. Its change enqueues the catalog.
+pub(super) fn is_being_read(context: &Context, catalog: &ClusterCatalog) -> bool {
+    folder(context, catalog).is_some_and(|folder| {
+        let state = folder.state();
+        state.index.is_none() && state.problem.is_none()
+    })
 }
 
 /// Takes the content that a catalog folder has now.

@@ -19,7 +19,7 @@ pub(crate) struct LoadCounters {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadResult {
     Loaded,
     Unchanged,

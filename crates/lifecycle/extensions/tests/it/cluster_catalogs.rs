@@ -3,12 +3,34 @@
 use crate::olm_cluster::{OlmCluster, condition, message};
 use mainstay_api::names::olm_v1::{CATALOG_FINALIZER, CATALOG_NAME_LABEL};
 use mainstay_api::resources::CLUSTER_CATALOG;
+use mainstay_catalog::{Catalog, LoadOptions, MemorySource};
 use mainstay_client::{DeleteOptions, Patch};
+use mainstay_image::reference::ImageReference;
 use mainstay_object::Object;
+use mainstay_registry::{RegistryIndex, ServedCatalog};
 use serde_json::json;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 const FIRST: &str = "schema: olm.package\nname: a\n";
 const SECOND: &str = "schema: olm.package\nname: b\n";
+/// A catalog of which an index can be made.
+const VALID: &str = "
+schema: olm.package
+name: a
+defaultChannel: stable
+---
+schema: olm.channel
+package: a
+name: stable
+entries: [{name: a.v1}]
+---
+schema: olm.bundle
+package: a
+name: a.v1
+image: a.example/a:v1
+properties: [{type: olm.package, value: {packageName: a, version: 1.0.0}}]
+";
 const FIRST_LINE: &str = "{\"name\":\"a\",\"schema\":\"olm.package\"}\n";
 const SECOND_LINE: &str = "{\"name\":\"b\",\"schema\":\"olm.package\"}\n";
 
@@ -138,7 +160,7 @@ async fn restart_serves_stored_content_and_notices_a_moved_tag() {
     let before = olm.wait_until_serving("a", "r.example/cat:v1").await;
     olm.stop_controllers().await;
     // The image is gone: only the stored content can be served.
-    let name = "r.example/cat:v1".parse_reference();
+    let name = ImageReference::parse("r.example/cat:v1").unwrap();
     olm.store().forget(&name).unwrap();
     olm.start_controllers().await;
     let retrying =
@@ -168,13 +190,35 @@ async fn catalogs_with_one_image_share_its_content() {
     assert_eq!((olm.lines("b").as_deref(), olm.stored_count()), (Some(FIRST_LINE), 1));
 }
 
-/// Parses an image reference of a test.
-trait ParseReference {
-    fn parse_reference(&self) -> mainstay_image::reference::ImageReference;
-}
-
-impl ParseReference for str {
-    fn parse_reference(&self) -> mainstay_image::reference::ImageReference {
-        mainstay_image::reference::ImageReference::parse(self).unwrap()
+#[tokio::test]
+async fn folder_that_is_read_for_the_first_time_is_no_failure_and_an_unknown_one_is() {
+    let mut olm = OlmCluster::stopped().await;
+    let folder = Arc::new(ServedCatalog::new("a"));
+    olm.folders.insert("a".to_owned(), Arc::clone(&folder));
+    olm.start_controllers().await;
+    for name in ["a", "b"] {
+        let reference = mainstay_extensions::folder_reference(name);
+        olm.apply_catalog(name, json!({"ref": reference}), json!({})).await;
     }
+    let unknown =
+        olm.wait_for("b", |catalog| condition(catalog, "Progressing").1 == "Blocked").await;
+    assert_eq!(
+        message(&unknown, "Progressing"),
+        "source catalog content: terminal error: this process has no catalog folder \"b\": start \
+         it with --catalog b=DIR, or delete the ClusterCatalog"
+    );
+    let waiting = olm.wait_for("a", |catalog| !finalizers(catalog).is_empty()).await;
+    assert_eq!(condition(&waiting, "Progressing"), Default::default());
+    folder.fail("/configs/a.yaml: no schema");
+    let failed =
+        olm.wait_for("a", |catalog| condition(catalog, "Progressing").1 == "Retrying").await;
+    assert_eq!(
+        message(&failed, "Progressing"),
+        "source catalog content: catalog folder: /configs/a.yaml: no schema"
+    );
+    let source = [("catalog.yaml", VALID)].into_iter().collect::<MemorySource>();
+    let catalog = Catalog::load_from(&source, &LoadOptions::default()).unwrap();
+    folder.put(Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH)));
+    olm.wait_for("a", |catalog| condition(catalog, "Serving").0 == "True").await;
+    assert_eq!(olm.lines("a").map_or(0, |lines| lines.lines().count()), 3);
 }

@@ -12,9 +12,10 @@ use mainstay_image::registry::ClientSettings;
 use mainstay_image::store::ImageStore;
 use mainstay_images::{ImageSources, LocalName};
 use mainstay_object::Object;
-use mainstay_registry::ServedCatalogs;
+use mainstay_registry::{ServedCatalog, ServedCatalogs};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub(crate) const LABEL: &str = "operators.operatorframework.io.index.configs.v1"
 pub(crate) struct OlmCluster {
     pub(crate) cluster: TestCluster,
     pub(crate) served: Arc<ServedCatalogs>,
+    /// The catalog folders of the controllers, by name.
+    pub(crate) folders: BTreeMap<String, Arc<ServedCatalog>>,
     folder: TempDir,
     extensions: Option<Extensions>,
 }
@@ -47,7 +50,7 @@ impl OlmCluster {
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        Self { cluster, served: Arc::default(), folder, extensions: None }
+        Self { cluster, served: Arc::default(), folders: BTreeMap::new(), folder, extensions: None }
     }
 
     /// Starts the controllers.
@@ -75,6 +78,7 @@ impl OlmCluster {
         let options = Options {
             external_address: "catalogs.example".to_owned(),
             served: Arc::clone(&self.served),
+            folders: self.folders.clone(),
             retry: (Duration::from_millis(10), Duration::from_millis(200)),
             ..Options::new(self.cluster.clock(), images, self.content())
         };

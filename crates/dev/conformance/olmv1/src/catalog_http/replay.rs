@@ -7,8 +7,9 @@ use anyhow::Context;
 use mainstay_catalog::{Blob, CatalogDocuments, DocumentRules, LoadOptions, MemorySource};
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{DOWNLOAD_LIMITS, Limits, serve_https};
-use mainstay_registry::{ServedCatalogs, ServedDocuments};
-use mainstay_tls::ReplaceableCertificate;
+use mainstay_registry::{ServedCatalogs, ServedDocuments, stored};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -110,24 +111,26 @@ impl Server {
         metas: bool,
     ) -> anyhow::Result<Self> {
         let served = Arc::new(ServedCatalogs::default());
-        for (name, blobs) in catalogs {
+        for (name, blobs) in catalogs.iter().filter(|(name, _)| *name != SWITCHED_OFF) {
             let documents = match place {
                 None => ServedDocuments::in_memory(blobs.clone(), modified)?,
-                Some(folder) => ServedDocuments::in_folder(folder, blobs.clone(), modified)?,
+                Some(folder) => stored::create(&folder.join(name), blobs.clone(), modified)?,
             };
-            let catalog = served.put_documents(name, Arc::new(documents));
-            catalog.set_available(name != SWITCHED_OFF);
+            served.put_documents(name, Arc::new(documents));
         }
         let api = CatalogHttpApi::new(served).with_metas(metas);
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let certificate = ReplaceableCertificate::from_pem(certificate.as_bytes(), key.as_bytes())?;
-        let tls = certificate.server_config(&["http/1.1"])?;
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der());
+        let key = key.map_err(|error| anyhow::anyhow!("the key of the server: {error}"))?;
+        let tls = ServerConfig::builder_with_provider(mainstay_tls::provider())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("open a port")?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let limits = Limits { grace: Duration::from_millis(10), ..DOWNLOAD_LIMITS };
-        tokio::spawn(serve_https(listener, tls, api, limits, None, stop.clone()));
+        tokio::spawn(serve_https(listener, Arc::new(tls), api, limits, None, stop.clone()));
         Ok(Self { address, stop })
     }
 
