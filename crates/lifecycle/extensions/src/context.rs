@@ -34,4 +34,6 @@ pub(crate) struct Context {
     pub(crate) catalogs: Cache<ClusterCatalog>,
     /// Changes with each change of a ClusterCatalog.
     pub(crate) catalog_changes: watch::Sender<u64>,
+    /// Changes with each catalog that a replica serves.
+    pub(crate) served_changes: watch::Sender<u64>,
 }

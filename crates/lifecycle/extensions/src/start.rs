@@ -73,6 +73,15 @@ impl Options {
     }
 }
 
+/// What a process does.
+#[derive(Clone, Copy)]
+enum Role {
+    /// It reconciles, and serves.
+    Leader,
+    /// It serves what the leader resolved.
+    Replica,
+}
+
 /// The running subsystem. Dropping this does not stop it; [`Extensions::shutdown`] does.
 pub struct Extensions {
     context: Arc<Context>,
@@ -84,6 +93,16 @@ impl Extensions {
     /// Starts every controller. Call it inside a tokio runtime. The CustomResourceDefinitions
     /// should be established, as the caches do not sync before.
     pub fn start(cluster: &Cluster, options: Options) -> Self {
+        Self::start_as(Role::Leader, cluster, options)
+    }
+
+    /// Starts a replica: it serves the catalogs that the controllers of another process resolved, and
+    /// writes nothing to the cluster. Call it inside a tokio runtime.
+    pub fn start_replica(cluster: &Cluster, options: Options) -> Self {
+        Self::start_as(Role::Replica, cluster, options)
+    }
+
+    fn start_as(role: Role, cluster: &Cluster, options: Options) -> Self {
         let stop = CancellationToken::new();
         let Options {
             clock,
@@ -119,11 +138,21 @@ impl Extensions {
             load_counters: LoadCounters::default(),
             catalogs,
             catalog_changes: watch::Sender::new(0),
+            served_changes: watch::Sender::new(0),
         });
         let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
-        // One line for each module with controllers.
-        crate::cluster_catalog::register(&mut controllers, retry);
+        match role {
+            // One line for each module with controllers.
+            Role::Leader => crate::cluster_catalog::register(&mut controllers, retry),
+            Role::Replica => crate::cluster_catalog::register_replica(&mut controllers, retry),
+        }
         Self { context, controllers: controllers.start(), stop }
+    }
+
+    /// Returns once every catalog that the leader serves is served by this replica, too.
+    pub async fn caught_up(&self) {
+        self.synced().await;
+        crate::cluster_catalog::caught_up(&self.context).await;
     }
 
     /// Returns once all caches are in sync and every controller reconciles.

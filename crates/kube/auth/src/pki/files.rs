@@ -58,6 +58,17 @@ impl KeyFolder {
         write(&self.0.join(name), text)
     }
 
+    /// Removes a file, if it is there.
+    pub(super) fn remove(&self, name: &str) -> Result<(), PkiError> {
+        let file = self.0.join(name);
+        match fs::remove_file(&file) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(PkiError::Write { file, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The error about a damaged file.
     pub(super) fn damaged(&self, name: &str, problem: &impl Display) -> PkiError {
         PkiError::Damaged { file: self.0.join(name), problem: problem.to_string() }

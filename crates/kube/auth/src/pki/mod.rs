@@ -224,6 +224,35 @@ impl Pki {
         &self.authority.certificate_pem
     }
 
+    /// The key of the CA, in PEM.
+    pub fn authority_key_pem(&self) -> String {
+        self.authority.key.serialize_pem()
+    }
+
+    /// Puts a CA into a folder for [`Pki::load_or_create`], in place of one that is there: processes that
+    /// clients trust alike share it. Leaf certificates of another CA are issued again. Returns whether the
+    /// folder changes.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn import_authority(
+        folder: &Path,
+        certificate_pem: &str,
+        key_pem: &str,
+    ) -> Result<bool, PkiError> {
+        let folder = KeyFolder::prepare(folder)?;
+        let (key_file, certificate_file) = (format!("{AUTHORITY}.key"), format!("{AUTHORITY}.crt"));
+        let same = folder.read(&certificate_file)?.as_deref() == Some(certificate_pem)
+            && folder.read(&key_file)?.as_deref() == Some(key_pem);
+        if !same {
+            // A certificate without its key would count as damaged, a key alone does not.
+            folder.remove(&certificate_file)?;
+            folder.write(&key_file, key_pem)?;
+            folder.write(&certificate_file, certificate_pem)?;
+        }
+        Ok(!same)
+    }
+
     /// The administrator's certificate and key, in PEM.
     pub fn admin_pem(&self) -> (&str, String) {
         (&self.admin.certificate_pem, self.admin.key.serialize_pem())

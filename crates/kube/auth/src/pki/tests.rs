@@ -47,6 +47,22 @@ async fn leaf_certificates_are_renewed_before_they_expire_and_the_ca_key_stays()
 }
 
 #[tokio::test]
+async fn imported_ca_replaces_the_one_that_is_there_and_signs_new_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = Pki::ephemeral(&clock(), &[]).unwrap();
+    let own = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    let import = || {
+        let (certificate, key) = (shared.authority_pem(), shared.authority_key_pem());
+        Pki::import_authority(folder.path(), certificate, &key).unwrap()
+    };
+    assert!(import(), "the folder changes");
+    let imported = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    assert_eq!(imported.authority_pem(), shared.authority_pem());
+    assert_ne!(imported.serving.certificate, own.serving.certificate);
+    assert!(!import(), "nothing changes");
+}
+
+#[tokio::test]
 async fn new_name_or_damage_makes_a_new_serving_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let load = |names: &[&str]| {

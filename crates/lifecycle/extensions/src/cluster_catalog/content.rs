@@ -109,6 +109,21 @@ impl Contents {
         }
     }
 
+    /// Announces a catalog whose content is being loaded: HTTP answers 503 until it is there.
+    pub(super) fn announce(&self, name: &str) {
+        self.served.add(name);
+    }
+
+    /// Whether clients see a catalog, with or without content.
+    pub(super) fn is_announced(&self, name: &str) -> bool {
+        self.served.get(name).is_some()
+    }
+
+    /// The names of the catalogs that clients see.
+    pub(super) fn announced(&self) -> Vec<Arc<str>> {
+        self.served.all().iter().map(|catalog| Arc::clone(catalog.name())).collect()
+    }
+
     /// Stops serving a catalog.
     pub(super) fn withdraw(&self, name: &str) {
         let before = {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use mainstay_api::names::olm_v1::{CATALOG_FINALIZER, CATALOG_NAME_LABEL};
 use mainstay_api::{ClusterCatalog, ClusterCatalogStatus, Time, resources};
 use mainstay_client::{Action, EventType, Patch, Reconciler};
-use mainstay_controller::{Controllers, WithOperation as _, decision, patch};
+use mainstay_controller::{Controllers, Enqueuer, WithOperation as _, decision, patch};
 use mainstay_image::digest::Digest;
 use mainstay_object::NamespacedName;
 use parking_lot::Mutex;
@@ -40,18 +40,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
             context.catalog_changes.send_modify(|changes| *changes = changes.wrapping_add(1));
             queue.add(change.key.clone());
         })
-        .watch_source(|enqueuer| {
-            for (name, folder) in &context.folders {
-                let (mut changes, enqueuer) = (folder.changes(), enqueuer.clone());
-                let key = NamespacedName::cluster(name.as_str());
-                tokio::spawn(async move {
-                    // Ends when the folder is not followed any more.
-                    while changes.changed().await.is_ok() {
-                        enqueuer.with(|_, queue| queue.add(key.clone()));
-                    }
-                });
-            }
-        })
+        .watch_source(|enqueuer| watch_folders(&context, &enqueuer))
         .reconcile(Controller {
             context: Arc::clone(&context),
             attempts: Mutex::default(),
@@ -59,12 +48,26 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
         });
 }
 
+/// Enqueues a catalog with each change of the catalog folder behind it.
+pub(super) fn watch_folders(context: &Context, enqueuer: &Enqueuer<Context>) {
+    for (name, folder) in &context.folders {
+        let (mut changes, enqueuer) = (folder.changes(), enqueuer.clone());
+        let key = NamespacedName::cluster(name.as_str());
+        tokio::spawn(async move {
+            // Ends when the folder is not followed any more.
+            while changes.changed().await.is_ok() {
+                enqueuer.with(|_, queue| queue.add(key.clone()));
+            }
+        });
+    }
+}
+
 impl Reconciler for Controller {
     type Key = NamespacedName;
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        self.cleaned.get_or_init(|| self.remove_unused_content()).await;
+        self.cleaned.get_or_init(|| remove_unused_content(&self.context)).await;
         let context = &self.context;
         let Some(catalog) = context.catalogs.get(key) else {
             self.forget(key).await;
@@ -104,11 +107,7 @@ impl Controller {
     /// Stops serving a catalog, and forgets its last attempt.
     async fn forget(&self, key: &NamespacedName) {
         self.attempts.lock().remove(key);
-        if self.context.contents.current(&key.name).is_some() {
-            let (context, name) = (Arc::clone(&self.context), Arc::clone(&key.name));
-            // It ends unexpectedly only when the process does.
-            let _ = tokio::task::spawn_blocking(move || context.contents.withdraw(&name)).await;
-        }
+        withdraw(&self.context, &key.name).await;
     }
 
     async fn withdraw(
@@ -197,7 +196,7 @@ impl Controller {
         if let Ok(loaded) = &loaded
             && result == LoadResult::Loaded
         {
-            self.serve(key, loaded.content.clone()).await;
+            serve(context, &key.name, loaded.content.clone()).await;
         }
         let attempt = Attempt {
             uid: catalog.metadata.uid.clone(),
@@ -228,14 +227,9 @@ impl Controller {
             return;
         };
         if let Some(stored) = load::open(&self.context, &digest).await {
-            self.serve(key, CatalogContent { digest, documents: Documents::Stored(stored) }).await;
+            let content = CatalogContent { digest, documents: Documents::Stored(stored) };
+            serve(&self.context, &key.name, content).await;
         }
-    }
-
-    async fn serve(&self, key: &NamespacedName, content: CatalogContent) {
-        let (context, name) = (Arc::clone(&self.context), Arc::clone(&key.name));
-        // It ends unexpectedly only when the process does.
-        let _ = tokio::task::spawn_blocking(move || context.contents.serve(&name, content)).await;
     }
 
     /// Returns once the object has another spec, is another object, is being deleted, or is gone.
@@ -254,24 +248,6 @@ impl Controller {
                 return;
             }
         }
-    }
-
-    /// Removes the content of catalogs that do not exist any more.
-    async fn remove_unused_content(&self) {
-        let digests: BTreeSet<Digest> = self
-            .context
-            .catalogs
-            .list(None)
-            .iter()
-            .filter_map(|(_, catalog)| {
-                let resolved = catalog.status.resolved_source.as_ref()?;
-                resolved.image.reference.split_once('@')?.1.parse().ok()
-            })
-            .collect();
-        let context = Arc::clone(&self.context);
-        let remove = move || context.contents.remove_except(&digests);
-        // It ends unexpectedly only when the process does.
-        let _ = tokio::task::spawn_blocking(remove).await;
     }
 
     /// Writes the status after an attempt.
@@ -353,4 +329,42 @@ impl Controller {
             written => Ok(written.map(drop).during(operation)?),
         }
     }
+}
+
+/// Serves content for a catalog in place of what it served before.
+pub(super) async fn serve(context: &Arc<Context>, name: &Arc<str>, content: CatalogContent) {
+    let (context, name) = (Arc::clone(context), Arc::clone(name));
+    // It ends unexpectedly only when the process does.
+    let _ = tokio::task::spawn_blocking(move || context.contents.serve(&name, content)).await;
+}
+
+/// Stops serving a catalog.
+pub(super) async fn withdraw(context: &Arc<Context>, name: &Arc<str>) {
+    if context.contents.is_announced(name) {
+        let (context, name) = (Arc::clone(context), Arc::clone(name));
+        // It ends unexpectedly only when the process does.
+        let _ = tokio::task::spawn_blocking(move || context.contents.withdraw(&name)).await;
+    }
+}
+
+/// Removes the content of catalogs that do not exist any more.
+pub(super) async fn remove_unused_content(context: &Arc<Context>) {
+    for name in context.contents.announced() {
+        if context.catalogs.get(&NamespacedName::cluster(&*name)).is_none() {
+            withdraw(context, &name).await;
+        }
+    }
+    let digests: BTreeSet<Digest> = context
+        .catalogs
+        .list(None)
+        .iter()
+        .filter_map(|(_, catalog)| {
+            let resolved = catalog.status.resolved_source.as_ref()?;
+            resolved.image.reference.split_once('@')?.1.parse().ok()
+        })
+        .collect();
+    let context = Arc::clone(context);
+    let remove = move || context.contents.remove_except(&digests);
+    // It ends unexpectedly only when the process does.
+    let _ = tokio::task::spawn_blocking(remove).await;
 }

@@ -6,7 +6,8 @@ use crate::context::Context;
 use mainstay_api::{ClusterCatalog, ClusterCatalogSourceType};
 use mainstay_image::digest::Digest;
 use mainstay_image::reference::ImageReference;
-use mainstay_registry::{ServedDocuments, stored};
+use mainstay_images::StepwisePull;
+use mainstay_registry::{ServedCatalog, ServedDocuments, stored};
 use std::sync::Arc;
 
 /// Loaded content.
@@ -51,7 +52,9 @@ pub(super) async fn load(
 ) -> Result<Loaded, LoadFailure> {
     let reference = reference(catalog)?;
     if let Some(folder) = folder(context, catalog) {
-        return load_folder(&folder, &reference);
+        let content = folder_content(&folder)?;
+        let resolved = format!("{}@{}", reference.repository(), content.digest);
+        return Ok(Loaded { content, resolved });
     }
     if let Some(name) = folder_name(&reference) {
         return Err(LoadFailure::UnknownFolder { name });
@@ -59,21 +62,42 @@ pub(super) async fn load(
     let pull = context.puller.begin(&reference, &context.requester);
     let digest = pull.resolve().await.map_err(LoadFailure::Pull)?;
     let resolved = format!("{}@{digest}", reference.repository());
-    let loaded = |digest: Digest, stored| {
+    let by_digest = reference.digest().is_some();
+    let content = content_of(context, &pull, digest, by_digest).await?;
+    Ok(Loaded { content, resolved })
+}
+
+/// Opens or creates the content of the image that a status names.
+pub(super) async fn load_resolved(
+    context: &Arc<Context>,
+    reference: &ImageReference,
+    digest: Digest,
+) -> Result<CatalogContent, LoadFailure> {
+    let pull = context.puller.begin(reference, &context.requester);
+    content_of(context, &pull, digest, true).await
+}
+
+/// Opens or creates the content of an image.
+async fn content_of(
+    context: &Arc<Context>,
+    pull: &StepwisePull<'_>,
+    digest: Digest,
+    by_digest: bool,
+) -> Result<CatalogContent, LoadFailure> {
+    let content = |digest: Digest, stored| {
         let documents = Documents::Stored(stored);
-        Loaded { content: CatalogContent { digest, documents }, resolved }
+        CatalogContent { digest, documents }
     };
     if let Some(stored) = open(context, &digest).await {
-        return Ok(loaded(digest, stored));
+        return Ok(content(digest, stored));
     }
     let image = pull.fetch(&digest).await.map_err(LoadFailure::Pull)?;
     // Never closed, so there is always a permit.
     let _permit = context.contents.creating.acquire().await;
     // Another catalog may have created the same content meanwhile.
     if let Some(stored) = open(context, &digest).await {
-        return Ok(loaded(digest, stored));
+        return Ok(content(digest, stored));
     }
-    let by_digest = reference.digest().is_some();
     let folder = context.contents.subfolder(&digest);
     let (puller, modified) = (context.puller.clone(), context.clock.now().into());
     let create = move || {
@@ -83,14 +107,11 @@ pub(super) async fn load(
         stored::create(&folder, documents.blobs(), modified).map_err(LoadFailure::Store)
     };
     let stored = mainstay_images::blocking(create, LoadFailure::Ended).await?;
-    Ok(loaded(digest, Arc::new(stored)))
+    Ok(content(digest, Arc::new(stored)))
 }
 
 /// The folder behind a catalog, if its reference is that of the folder with its name.
-pub(super) fn folder(
-    context: &Context,
-    catalog: &ClusterCatalog,
-) -> Option<Arc<mainstay_registry::ServedCatalog>> {
+pub(super) fn folder(context: &Context, catalog: &ClusterCatalog) -> Option<Arc<ServedCatalog>> {
     let name = catalog.metadata.name.as_str();
     let reference = &catalog.spec.source.image.as_ref()?.reference;
     (*reference == folder_reference(name)).then(|| context.folders.get(name).cloned()).flatten()
@@ -118,21 +139,15 @@ pub(super) fn is_being_read(context: &Context, catalog: &ClusterCatalog) -> bool
 }
 
 /// Takes the content that a catalog folder has now.
-fn load_folder(
-    folder: &mainstay_registry::ServedCatalog,
-    reference: &ImageReference,
-) -> Result<Loaded, LoadFailure> {
+pub(super) fn folder_content(folder: &ServedCatalog) -> Result<CatalogContent, LoadFailure> {
     let state = folder.state();
     let Some(index) = &state.index else {
         let why = state.problem.as_deref().unwrap_or("the folder is being read");
         return Err(LoadFailure::Folder { why: why.to_owned() });
     };
-    let digest = index.catalog().digest();
-    let parsed = digest.parse::<Digest>();
-    let digest = parsed.map_err(|error| LoadFailure::Folder { why: error.to_string() })?;
-    let resolved = format!("{}@{digest}", reference.repository());
-    let documents = Documents::Folder(Arc::clone(index));
-    Ok(Loaded { content: CatalogContent { digest, documents }, resolved })
+    let digest = index.catalog().digest().parse::<Digest>();
+    let digest = digest.map_err(|error| LoadFailure::Folder { why: error.to_string() })?;
+    Ok(CatalogContent { digest, documents: Documents::Folder(Arc::clone(index)) })
 }
 
 /// Opens the content of a digest, if it is stored.

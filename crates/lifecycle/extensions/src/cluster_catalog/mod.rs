@@ -15,8 +15,10 @@ mod decide;
 mod failure;
 mod load;
 mod metrics;
+mod replica;
 
 pub(crate) use content::Contents;
 pub(crate) use controller::register;
 pub use load::folder_reference;
 pub(crate) use metrics::{LoadCounters, write as write_metrics};
+pub(crate) use replica::{caught_up, register as register_replica};

@@ -5,3 +5,4 @@
 mod cluster_catalogs;
 mod kills;
 mod olm_cluster;
+mod replicas;

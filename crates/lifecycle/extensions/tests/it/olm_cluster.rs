@@ -64,6 +64,11 @@ impl OlmCluster {
     /// Controllers that reach the cluster over this client. They serve no catalog at first.
     pub(crate) fn controllers_on(&mut self, cluster: &Cluster) -> Extensions {
         self.served = Arc::default();
+        Extensions::start(cluster, self.options(self.content(), Arc::clone(&self.served)))
+    }
+
+    /// The options of controllers with this folder for content.
+    pub(crate) fn options(&self, content: PathBuf, served: Arc<ServedCatalogs>) -> Options {
         let images = ImageSources {
             local: self.store(),
             named: Arc::new(|reference: &ImageReference| LocalName {
@@ -75,14 +80,13 @@ impl OlmCluster {
             policy: Arc::new(|| Ok(SignaturePolicy::accept_anything())),
             work: self.folder.path().join("work"),
         };
-        let options = Options {
+        Options {
             external_address: "catalogs.example".to_owned(),
-            served: Arc::clone(&self.served),
+            served,
             folders: self.folders.clone(),
             retry: (Duration::from_millis(10), Duration::from_millis(200)),
-            ..Options::new(self.cluster.clock(), images, self.content())
-        };
-        Extensions::start(cluster, options)
+            ..Options::new(self.cluster.clock(), images, content)
+        }
     }
 
     /// Stops the controllers; the cluster keeps running.
@@ -162,9 +166,14 @@ impl OlmCluster {
 
     /// The lines that the HTTP API serves for a catalog; none if it serves none.
     pub(crate) fn lines(&self, name: &str) -> Option<String> {
-        let documents = self.served.get(name)?.documents().unwrap()?;
-        Some(String::from_utf8(documents.lines([""; 3]).unwrap()).unwrap())
+        lines(&self.served, name)
     }
+}
+
+/// The lines of a served catalog; none if it is not served.
+pub(crate) fn lines(served: &ServedCatalogs, name: &str) -> Option<String> {
+    let documents = served.get(name)?.documents().unwrap()?;
+    Some(String::from_utf8(documents.lines([""; 3]).unwrap()).unwrap())
 }
 
 /// Status, reason and observed generation of a condition; empty if it is absent.
@@ -182,4 +191,17 @@ pub(crate) fn message(catalog: &Object, kind: &str) -> String {
     let conditions = catalog.array(&["status", "conditions"]);
     let found = conditions.iter().find(|condition| condition["type"] == kind);
     found.and_then(|found| found["message"].as_str()).unwrap_or_default().to_owned()
+}
+
+/// Waits until a condition holds that no object shows.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let held = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = held => {}
+        () = mainstay_testkit::wait_for_timeout() => panic!("never: {what}"),
+    }
 }
