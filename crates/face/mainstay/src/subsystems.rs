@@ -132,6 +132,8 @@ fn process_permissions() -> Vec<Value> {
         rule("", &["namespaces", "configmaps", "services"], &applied),
         rule("discovery.k8s.io", &["endpointslices"], &applied),
         rule("apps", &["deployments"], &["get", "list"]),
+        // The CA that the catalog servers share.
+        rule("", &["secrets"], &["get", "create"]),
         rule("", &["nodes"], &["list"]),
         rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
         rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),

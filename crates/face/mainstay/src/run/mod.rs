@@ -9,6 +9,7 @@ mod catalogs;
 mod certificate_files;
 mod packages;
 mod probes;
+mod replica;
 
 use self::access::AccessReviews;
 use crate::cluster_catalogs::{contents_of, follow_folders};
@@ -113,11 +114,12 @@ pub(crate) async fn run(
     if runs_classic && packages_server.is_none() {
         report.say("packages    not served: name the address of this process for the cluster with --packages-address IP");
     }
+    let (run, selected) = (&run, &selected);
     let election = async {
         let checks = stop.run_until_cancelled(async {
             // First, because a cluster of `mainstay up` also has Deployments with the names of OLM's.
             refuse_embedded_controllers(&cluster).await?;
-            refuse_beside_olm(&cluster, &selected).await?;
+            refuse_beside_olm(&cluster, selected).await?;
             // The namespace of the Lease.
             layout::apply_namespace(&cluster, manager).await
         });
@@ -125,15 +127,25 @@ pub(crate) async fn run(
             Some(checks) => checks?,
             None => return Ok(()),
         }
+        // Before the election, because a port that is not free ends the process.
+        let opened = if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+            let open = || catalogs::Server::open(run, &cluster, clock, &stop);
+            let open = retry_while_unreachable(&cluster, RETRY_INTERVAL, open);
+            let Some(server) = stop.run_until_cancelled(open).await else { return Ok(()) };
+            Some(server?)
+        } else {
+            None
+        };
+        let (catalog_server, turns) = (opened.as_ref(), &replica::Turns::default());
         let key = NamespacedName::new(manager, layout::LEASE);
         let leader_election = Election::new(cluster.clone(), key, identity(&run.data), clock);
         let report_waiting = |holder: &str| {
             report.say(format!("waiting     {holder} leads; this process takes over when it ends"));
             health.set(HealthState::Waiting);
+            turns.wait();
         };
         let work = |term: LeaseTerm| {
-            let (run, cluster, images) = (&run, term.fenced(&cluster), images.clone());
-            let selected = &selected;
+            let (cluster, images) = (term.fenced(&cluster), images.clone());
             let surroundings = surroundings.clone();
             let (health, report, packages_server) = (&health, &report, &packages_server);
             async move {
@@ -144,16 +156,17 @@ pub(crate) async fn run(
                     defaults = retry_while_unreachable(&cluster, RETRY_INTERVAL, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
                 };
+                let _turn = turns.lead().await;
                 let setup = Setup { run, selected, images, surroundings, clock };
-                let Started { subsystems, catalog_contents, catalog_server } =
-                    setup.start(&cluster, defaults, &term).await?;
-                if let Some(server) = &catalog_server {
+                let Started { subsystems, catalog_contents } =
+                    setup.start(&cluster, defaults, catalog_server, &term).await;
+                if let Some(server) = catalog_server {
                     report
                         .say(format!("catalogs    https://{}/catalogs", server.external_address()));
                 }
                 let ready = async {
                     retry_while_unreachable(&cluster, RETRY_INTERVAL, || async {
-                        if let Some(server) = &catalog_server {
+                        if let Some(server) = catalog_server {
                             server.publish(&cluster).await?;
                         }
                         create_catalogs(run, selected, &cluster).await
@@ -184,16 +197,38 @@ pub(crate) async fn run(
                         term.cancelled().await;
                         health.set(HealthState::Starting);
                     };
-                    tokio::join!(serve, end_of_term);
+                    let maintain_endpoints = async {
+                        if let Some(server) = catalog_server {
+                            server.maintain_endpoints(&cluster, true, term.token()).await;
+                        }
+                    };
+                    tokio::join!(serve, end_of_term, maintain_endpoints);
                 }
                 subsystems.shutdown().await;
-                if let Some(server) = catalog_server {
-                    server.close(&cluster).await;
-                }
                 ready.map(drop)
             }
         };
-        leader_election.lead(&stop, report_waiting, work).await
+        let lead = async {
+            let result = leader_election.lead(&stop, report_waiting, work).await;
+            stop.cancel();
+            result
+        };
+        let serve_as_replica = async {
+            if let Some(server) = catalog_server.filter(|server| server.is_reachable()) {
+                let start = |end: &CancellationToken| {
+                    let folders = folder_catalogs(run, true);
+                    follow_folders(&folders, Some(run.data.join(CATALOG_COPIES)), clock, end);
+                    let options = server.options(run, images.clone(), contents_of(&folders), clock);
+                    Extensions::start_replica(&cluster, options)
+                };
+                replica::serve_while_waiting(server, turns, &cluster, &stop, start).await;
+            }
+        };
+        let (result, ()) = tokio::join!(lead, serve_as_replica);
+        if let Some(server) = opened {
+            server.close(&cluster).await;
+        }
+        result
     };
     let signal_received = async {
         signals.wait().await;
@@ -202,7 +237,7 @@ pub(crate) async fn run(
     let (result, ()) = tokio::join!(
         async {
             // Before the first term no controllers run that would have to stop in order.
-            let result: Result<(), Cause> = election.await;
+            let result: Result<(), Cause> = Box::pin(election).await;
             stop.cancel();
             result
         },
@@ -233,7 +268,6 @@ struct Setup<'a> {
 struct Started {
     subsystems: RunningSubsystems,
     catalog_contents: Option<CatalogContents>,
-    catalog_server: Option<catalogs::Server>,
 }
 
 impl Setup<'_> {
@@ -242,15 +276,10 @@ impl Setup<'_> {
         self,
         cluster: &Cluster,
         defaults: Option<DefaultSources>,
+        catalog_server: Option<&catalogs::Server>,
         term: &LeaseTerm,
-    ) -> Result<Started, Cause> {
+    ) -> Started {
         let Self { run, selected, images, surroundings, clock } = self;
-        // First, because a port that is not free ends the process.
-        let catalog_server = if selected.contains(&mainstay_extensions::SUBSYSTEM) {
-            Some(catalogs::Server::open(run, cluster, clock, term.token()).await?)
-        } else {
-            None
-        };
         let folder_catalogs = folder_catalogs(run, catalog_server.is_some());
         let mut subsystems = RunningSubsystems::default();
         let mut catalog_contents = None;
@@ -271,11 +300,11 @@ impl Setup<'_> {
             let copies = Some(run.data.join(CATALOG_COPIES));
             follow_folders(&folder_catalogs, copies, clock, term.token());
         }
-        if let Some(server) = &catalog_server {
+        if let Some(server) = catalog_server {
             let options = server.options(run, images, contents_of(&folder_catalogs), clock);
             subsystems.add(Extensions::start(cluster, options));
         }
-        Ok(Started { subsystems, catalog_contents, catalog_server })
+        Started { subsystems, catalog_contents }
     }
 }
 
@@ -503,10 +532,20 @@ fn lock_data_folder(folder: &Path) -> Result<File, Cause> {
 /// The holder identity of this process: the host name and the data folder, which one process at a time
 /// locks. A process that was killed and restarts has the same identity, and need not wait for the Lease.
 fn identity(folder: &Path) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}_{}", host_name(), data_folder_hash(folder))
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// A hash of the host name and the path of the data folder, 16 hexadecimal digits.
+fn data_folder_hash(folder: &Path) -> String {
     let mut hasher = DefaultHasher::new();
+    host_name().hash(&mut hasher);
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).hash(&mut hasher);
-    format!("{}_{:016x}", host.trim(), hasher.finish())
+    format!("{:016x}", hasher.finish())
 }
 
 #[cfg(test)]

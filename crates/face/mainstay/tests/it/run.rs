@@ -1,10 +1,13 @@
 //! `mainstay run` against an existing cluster.
 
-use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
+use crate::harness::{Up, http_get, mainstay, own_address, tls_cluster, until, until_gone};
 use crate::run_packages::{direct_client, token, token_of};
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG, OPERATOR_GROUP};
 use mainstay_client::Cluster;
 use mainstay_object::{Object, builtin};
+use mainstay_testdata::skipped;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -196,12 +199,58 @@ async fn extensions_alone_run_as_their_service_account_and_serve_a_catalog_folde
     until(&cluster, &CLUSTER_CATALOG, None, is_serving).await;
     // The subsystem's Service leads to this process; nothing of OLM classic is on the cluster.
     let namespace = Some("olmv1-system");
-    let slice = cluster.get(&builtin::ENDPOINT_SLICE, namespace, "catalogd-service").await;
-    assert_eq!(slice.expect("found").array(&["endpoints"])[0]["addresses"][0], "192.0.2.7");
+    let slice = until(&cluster, &builtin::ENDPOINT_SLICE, namespace, is_catalog_server).await;
+    assert_eq!(slice.array(&["endpoints"])[0]["addresses"][0], "192.0.2.7");
     let crd = "operatorgroups.operators.coreos.com";
     let crd = cluster.find(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
     assert_eq!(crd.expect("readable"), None);
     assert!(run.stop().ends_with("stopped\n"));
+}
+
+/// An EndpointSlice that leads to a catalog server.
+fn is_catalog_server(slice: &Object) -> Option<Object> {
+    (slice.label("kubernetes.io/service-name") == Some("catalogd-service")).then(|| slice.clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_process_serves_the_catalogs_of_the_leader_with_the_same_ca() {
+    let Some(host) = own_address() else {
+        return skipped("replicas of `run`: this machine has no address but loopback");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
+    let (catalog, host) = (catalog(folder.path()), host.to_string());
+    let arguments =
+        ["--controllers", "extensions", "--catalog", &catalog, "--packages-address", &host];
+    let mut leader = Run::start(&up.kubeconfig, &folder.path().join("one"), &arguments);
+    leader.until("ready");
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let (slices, namespace) = (&builtin::ENDPOINT_SLICE, Some("olmv1-system"));
+    let first = until(&cluster, slices, namespace, is_catalog_server).await;
+    let is_serving =
+        |catalog: &Object| catalog.condition("Serving").filter(|&is| is == "True").map(drop);
+    until(&cluster, &CLUSTER_CATALOG, None, is_serving).await;
+    let mut replica = Run::start(&up.kubeconfig, &folder.path().join("two"), &arguments);
+    replica.until("waiting");
+    let other =
+        |slice: &Object| is_catalog_server(slice).filter(|slice| slice.name() != first.name());
+    let second = until(&cluster, slices, namespace, other).await;
+
+    let ca = cluster.get(&builtin::CONFIG_MAP, namespace, "catalogd-ca").await.expect("found");
+    let ca = ca.str(&["data", "ca.crt"]).expect("the CA");
+    let ca = CertificateDer::from_pem_slice(ca.as_bytes()).expect("PEM");
+    for slice in [&first, &second] {
+        let port = slice.array(&["ports"])[0]["port"].as_u64().expect("a port");
+        let url = format!("https://{host}:{port}").parse().expect("a URL");
+        let mut config = kube::Config::new(url);
+        config.root_cert = Some(vec![ca.to_vec()]);
+        let server = Cluster::new(kube::Client::try_from(config).expect("a client"));
+        let package = server.get_raw("/catalogs/fruit/api/v1/metas?schema=olm.package").await;
+        assert_eq!(package.expect("it is served")["name"], "kiwi", "{}", slice.name());
+    }
+    assert!(replica.stop().ends_with("stopped\n"));
+    until_gone(&cluster, slices, "olmv1-system", second.name()).await;
+    assert!(leader.stop().ends_with("stopped\n"));
 }
 
 #[test]
