@@ -8,6 +8,9 @@ use crate::reference::ImageReference;
 use crate::store::ImageStoreError;
 use mainstay_gocompat::quote;
 
+/// What the HTTP library says about content that ends too early.
+const SHORT_MESSAGE: &str = "end of file before message length reached";
+
 /// The step of a pull at which an error occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullStep {
@@ -31,6 +34,11 @@ pub fn containers_image_text(
         PullStep::Copy => format!("initializing source {source}: {why}"),
     };
     match error {
+        RegistryError::Connection { url, why }
+            if url.contains("/blobs/") && why.contains(SHORT_MESSAGE) =>
+        {
+            "writing blob: happened during read: unexpected EOF".to_owned()
+        }
         RegistryError::Connection { url, why } => {
             let host = repository.split('/').next().unwrap_or_default();
             let scheme = url.split("://").next().unwrap_or("https");
@@ -115,6 +123,8 @@ pub fn connection_text(url: &str, why: &str) -> String {
         format!("dial tcp {dialled}: connect: connection refused")
     } else if let Some((address, _)) = why.split_once(": Connection refused") {
         format!("dial tcp {address}: connect: connection refused")
+    } else if why.contains(SHORT_MESSAGE) {
+        "unexpected EOF".to_owned()
     } else if why.contains("lookup address") {
         format!("dial tcp: lookup {host}: no such host")
     } else {

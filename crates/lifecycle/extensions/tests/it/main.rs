@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod cluster_catalogs;
+mod hostile;
 mod kills;
 mod olm_cluster;
+mod registry;
 mod replicas;

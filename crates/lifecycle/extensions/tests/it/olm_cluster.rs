@@ -30,6 +30,8 @@ pub(crate) struct OlmCluster {
     pub(crate) served: Arc<ServedCatalogs>,
     /// The catalog folders of the controllers, by name.
     pub(crate) folders: BTreeMap<String, Arc<ServedCatalog>>,
+    /// Whether images come from registries; else from the store of the cluster.
+    pub(crate) uses_registries: bool,
     folder: TempDir,
     extensions: Option<Extensions>,
 }
@@ -50,7 +52,14 @@ impl OlmCluster {
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        Self { cluster, served: Arc::default(), folders: BTreeMap::new(), folder, extensions: None }
+        Self {
+            cluster,
+            served: Arc::default(),
+            folders: BTreeMap::new(),
+            uses_registries: false,
+            folder,
+            extensions: None,
+        }
     }
 
     /// Starts the controllers.
@@ -69,14 +78,18 @@ impl OlmCluster {
 
     /// The options of controllers with this folder for content.
     pub(crate) fn options(&self, content: PathBuf, served: Arc<ServedCatalogs>) -> Options {
+        let only_here = !self.uses_registries;
         let images = ImageSources {
             local: self.store(),
-            named: Arc::new(|reference: &ImageReference| LocalName {
+            named: Arc::new(move |reference: &ImageReference| LocalName {
                 reference: reference.clone(),
-                only_here: true,
+                only_here,
             }),
             pulled: ImageStore::open(self.folder.path().join("pulled")).unwrap(),
-            registries: ClientSettings::new(self.cluster.clock()),
+            registries: ClientSettings {
+                stall: Duration::from_millis(200),
+                ..ClientSettings::new(self.cluster.clock())
+            },
             policy: Arc::new(|| Ok(SignaturePolicy::accept_anything())),
             work: self.folder.path().join("work"),
         };
