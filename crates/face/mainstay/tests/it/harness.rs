@@ -199,6 +199,9 @@ pub(crate) async fn tls_client(kubeconfig: &Path) -> kube::Client {
     kube::Client::try_from(config).expect("a client")
 }
 
+/// How long a cluster may take for what a test waits for; several times what an idle machine needs.
+const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(4);
+
 /// Watches objects of a kind until `found` returns a value for one.
 pub(crate) async fn until<T>(
     cluster: &mainstay_client::Cluster,
@@ -245,8 +248,8 @@ pub(crate) async fn until<T>(
             }
         }
     };
-    let found = tokio::time::timeout(std::time::Duration::from_mins(1), look).await;
-    found.unwrap_or_else(|_| panic!("it did not happen within a minute; last seen: {last}"))
+    let found = tokio::time::timeout(WAIT_TIMEOUT, look).await;
+    found.unwrap_or_else(|_| panic!("it did not happen within {WAIT_TIMEOUT:?}; last seen: {last}"))
 }
 
 /// Returns once no object has the name.
@@ -268,6 +271,6 @@ pub(crate) async fn until_gone(
             watch.next().await;
         }
     };
-    let gone = tokio::time::timeout(std::time::Duration::from_mins(1), look).await;
-    assert!(gone.is_ok(), "{namespace}/{name} is still there after a minute");
+    let gone = tokio::time::timeout(WAIT_TIMEOUT, look).await;
+    assert!(gone.is_ok(), "{namespace}/{name} is still there after {WAIT_TIMEOUT:?}");
 }
