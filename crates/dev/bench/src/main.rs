@@ -15,6 +15,7 @@ mod api;
 mod catalog_http;
 mod catalogs;
 mod cluster;
+mod cluster_catalog;
 mod fan_out;
 mod figure;
 mod go_client;
@@ -81,6 +82,8 @@ enum Subject {
     Registry(registry::Arguments),
     /// The HTTP catalog API of a published catalog: processor time for each request.
     CatalogHttp(catalog_http::Arguments),
+    /// A ClusterCatalog of a published catalog: create, requests, poll, restart.
+    ClusterCatalog(cluster_catalog::Arguments),
     /// Images pushed, pulled and unpacked, compared with skopeo.
     Images(images::Arguments),
     /// Resolution: published catalogs, recorded resolutions, explanations, and hard cases.
@@ -113,6 +116,7 @@ impl Subject {
             Self::Catalogs(arguments) => catalogs::run(arguments),
             Self::Registry(arguments) => registry::run(arguments).await,
             Self::CatalogHttp(arguments) => catalog_http::run(arguments).await,
+            Self::ClusterCatalog(arguments) => cluster_catalog::run(arguments).await,
             Self::Images(arguments) => images::run(arguments).await,
             Self::Resolver(arguments) => resolver::run(arguments),
             Self::Operators(arguments) => operators::run(arguments).await,

@@ -455,6 +455,27 @@ pub(super) const GOALS: &[Goal] = &[
         ],
     ),
     goal(
+        "cluster-catalog",
+        "ClusterCatalog of the certified catalog: create → `Serving`, processor time",
+        AtMost(1.0, Time),
+        &[GoalFigure("", At("work/create/figure"))],
+    ),
+    goal(
+        "cluster-catalog",
+        "the same: memory of controllers and server",
+        AtMost(60e6, Size),
+        &[
+            GoalFigure("served", At("work/memory/figure")),
+            GoalFigure("after requests", At("work/memory-served/figure")),
+        ],
+    ),
+    goal(
+        "cluster-catalog",
+        "the same: killed, started → `all` is answered",
+        AtMost(0.2, Time),
+        &[GoalFigure("", At("work/restart/figure"))],
+    ),
+    goal(
         "resolver",
         "any one package of a published catalog resolved, catalog warm",
         AtMost(0.2e-3, Time),
