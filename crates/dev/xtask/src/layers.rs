@@ -81,6 +81,8 @@ const RULES: &[(&str, &[&str])] = &[
             "lifecycle/packages",
         ],
     ),
+    // What-if resolution compares the CRDs of bundles, which is a function of plain data.
+    ("lifecycle/whatif", &["base/", "kube/object", "kube/crdsafety", "catalog/", "lifecycle/"]),
     (
         "lifecycle/",
         &[

@@ -294,7 +294,8 @@ impl FolderCache {
 }
 
 fn content_of(path: &Path, folder: &str) -> SnapshotContent {
-    let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
+    // The manifests of bundles are read where a hop replaces one.
+    let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
     let unusable = |reason| SnapshotContent::Unusable { folder: folder.to_owned(), reason };
     match Catalog::load_from(&FolderSource::new(path), &options) {
         Ok(catalog) if catalog.packages().next().is_none() => unusable(UnusableFolder::Empty),

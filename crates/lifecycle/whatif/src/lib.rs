@@ -18,6 +18,7 @@
 mod catalogs;
 mod change;
 mod comparison;
+mod crds;
 mod entries;
 mod extension;
 mod form;
@@ -39,6 +40,7 @@ pub use catalogs::{
 };
 pub use change::{ChangeError, NotFound, apply, install_all};
 pub use comparison::{PathSummary, WalkComparison, WalkDifference, compare};
+pub use crds::CrdChange;
 pub use extension::{
     ContentRepair, ExtensionEnd, ExtensionError, ExtensionPath, ExtensionsWhatIf, FailedExtension,
 };

@@ -3,6 +3,7 @@
 //! Every step is a resolution; its outcome counts as installed in the next one. A failure that repeats
 //! for the same reasons is not searched or explained again, and all steps together have a budget.
 
+use crate::crds::CrdChange;
 use crate::entries::{self, Entries};
 use crate::heads::HeadSearch;
 use mainstay_cause::Cause;
@@ -12,6 +13,7 @@ use mainstay_resolver::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// Most search steps for all resolutions after the first; one takes some nanoseconds.
 const BUDGET: u64 = 500_000_000;
@@ -87,6 +89,9 @@ pub struct Hop {
     pub version: Option<String>,
     /// The channel of the bundle; a Subscription that names none may change channels on its path.
     pub channel: String,
+    /// The changes of CRDs from the version before it that upstream's CRD upgrade safety check
+    /// refuses, as far as the manifests of both are known.
+    pub crd_changes: Arc<[CrdChange]>,
 }
 
 /// The end of an upgrade path.
@@ -331,6 +336,7 @@ fn add_hop(
         bundle: chosen.name.clone(),
         version: chosen.version.clone(),
         channel: chosen.channel.clone(),
+        crd_changes: Arc::default(),
     };
     let before = chosen.replaces.as_deref();
     let existing = operators.iter_mut().find(|path| {

@@ -2,6 +2,7 @@
 
 use crate::catalogs::{CatalogSnapshots, is_not_at_hand};
 use crate::change::{self, ChangeError};
+use crate::crds::CrdComparisons;
 use crate::input::{is_ready, namespace_input};
 use crate::request::{PackageRequest, WhatIfChange};
 use crate::state::ClusterState;
@@ -86,22 +87,25 @@ impl WhatIfQuery<'_> {
         catalogs: &CatalogSnapshots,
         supposed: &CatalogSnapshots,
     ) -> Result<Vec<NamespaceWhatIf>, WhatIfError> {
+        let mut crds = CrdComparisons::default();
         self.namespaces
             .iter()
-            .map(|namespace| self.resolve_namespace(namespace, catalogs, supposed))
+            .map(|namespace| self.resolve_namespace(namespace, catalogs, supposed, &mut crds))
             .collect()
     }
 
-    fn resolve_namespace(
+    fn resolve_namespace<'c>(
         &self,
         namespace: &str,
-        catalogs: &CatalogSnapshots,
-        supposed: &CatalogSnapshots,
+        catalogs: &'c CatalogSnapshots,
+        supposed: &'c CatalogSnapshots,
+        crds: &mut CrdComparisons<'c>,
     ) -> Result<NamespaceWhatIf, WhatIfError> {
         let existing = self.state.namespaces.get(namespace);
         let manual = existing.map(|state| state.manual.clone()).unwrap_or_default();
         let mut input = self.input(namespace, catalogs)?;
-        let before = NamespaceWalk::of(&input).with_hidden(catalogs.hidden());
+        let mut before = NamespaceWalk::of(&input).with_hidden(catalogs.hidden());
+        crds.add_to(&mut before, self.global_namespace, catalogs, catalogs);
         let concerns = |change: &usize| self.targets.concerns(*change, namespace);
         let changes: Vec<usize> = (0..self.changes.len()).filter(concerns).collect();
         // Requests were checked against the catalogs as they are: that a supposed content lacks a
@@ -119,7 +123,9 @@ impl WhatIfQuery<'_> {
                 let view = input.catalogs.iter().find(|view| view.key == *key);
                 view.is_some_and(|view| is_not_at_hand(&view.content))
             });
-            NamespaceWalk::of(&input).with_hidden(hidden)
+            let mut after = NamespaceWalk::of(&input).with_hidden(hidden);
+            crds.add_to(&mut after, self.global_namespace, catalogs, supposed);
+            after
         });
         let reported = existing.filter(|_| self.is_live).map(|state| &state.failing);
         let disagreements =

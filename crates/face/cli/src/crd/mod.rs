@@ -24,6 +24,7 @@ use mainstay_crdsafety::{
     Check, Configuration, Crd, Enforcement, Evidence, Finding, Impact, Usage, compare,
     override_check, preflight_lines,
 };
+pub(crate) use report::{count_impacts, finding_place, finding_value, shorten};
 use source::{SavedState, StoredCrds};
 use std::io::Write;
 

@@ -28,7 +28,7 @@ fn groups<'f>(comparison: &'f CrdComparison<'_>) -> Vec<Group<'f>> {
     let mut groups: Vec<Group<'f>> = Vec::new();
     let mut positions: HashMap<String, usize> = HashMap::new();
     for reported in comparison.reported() {
-        let place = place_of(reported.finding);
+        let place = finding_place(reported.finding);
         let impact = reported.finding.impact;
         if let Some(group) = positions.get(&place).and_then(|at| groups.get_mut(*at)) {
             group.impact = group.impact.max(impact);
@@ -42,8 +42,8 @@ fn groups<'f>(comparison: &'f CrdComparison<'_>) -> Vec<Group<'f>> {
     groups
 }
 
-/// `v1 ^.spec.x`.
-fn place_of(finding: &Finding) -> String {
+/// The place of a finding in its CRD: `v1 ^.spec.x`.
+pub(crate) fn finding_place(finding: &Finding) -> String {
     let path = finding.path.as_deref().unwrap_or_default();
     match (&finding.scope, &finding.version) {
         (FindingScope::Crd, None) => "whole definition".to_owned(),
@@ -71,12 +71,12 @@ pub(super) fn text(all: &Comparisons<'_>, colour: bool) -> String {
 
 fn summary(all: &Comparisons<'_>) -> String {
     let compared = count(all.compared.len(), "CustomResourceDefinition");
-    let counts = counts(|impact| all.count(impact));
+    let counts = count_impacts(|impact| all.count(impact));
     format!("{compared} compared: {counts}")
 }
 
-/// `1 breaking change, 2 warnings, 3 safe changes`.
-fn counts(of: impl Fn(Impact) -> usize) -> String {
+/// The number of changes by impact: `1 breaking change, 2 warnings, 3 safe changes`.
+pub(crate) fn count_impacts(of: impl Fn(Impact) -> usize) -> String {
     let parts = [
         (Impact::Breaking, "breaking change"),
         (Impact::Warning, "warning"),
@@ -103,7 +103,7 @@ fn crd_text(comparison: &CrdComparison<'_>, colour: bool, out: &mut String) {
     };
     let file = escape_controls(&comparison.new.file);
     let name = escape_controls(comparison.new.crd.name());
-    let counts = counts(|impact| comparison.count(impact));
+    let counts = count_impacts(|impact| comparison.count(impact));
     let _ = writeln!(out, "CustomResourceDefinition {name} ({file}): {counts}");
     for group in groups(comparison) {
         let (impact, place) = (paint(group.impact), escape_controls(&group.place));
@@ -156,7 +156,8 @@ fn usage_text(usage: &Usage) -> String {
     text
 }
 
-fn shorten(text: &str) -> String {
+/// A text for people, without what follows its first [`MAX_TEXT`] characters.
+pub(crate) fn shorten(text: &str) -> String {
     if text.chars().count() <= MAX_TEXT {
         return text.to_owned();
     }
@@ -180,7 +181,7 @@ pub(super) fn value(all: &Comparisons<'_>) -> Value {
 fn crd_value(comparison: &CrdComparison<'_>) -> Value {
     let name = comparison.new.crd.name();
     let findings: Vec<Value> =
-        comparison.reported().map(|reported| finding_value(comparison, reported)).collect();
+        comparison.reported().map(|reported| reported_value(comparison, reported)).collect();
     let mut value = json!({
         "name": name,
         "file": comparison.new.file,
@@ -196,8 +197,24 @@ fn crd_value(comparison: &CrdComparison<'_>) -> Value {
     value
 }
 
-fn finding_value(comparison: &CrdComparison<'_>, reported: ReportedFinding<'_>) -> Value {
+fn reported_value(comparison: &CrdComparison<'_>, reported: ReportedFinding<'_>) -> Value {
     let ReportedFinding { finding, line, usage } = reported;
+    let mut value = finding_value(finding);
+    value["file"] = json!(comparison.new.file);
+    value["line"] = json!(line);
+    if let Some(usage) = usage {
+        value["objects"] = json!({
+            "all": usage.objects,
+            "affected": usage.affected,
+            "examples": usage.names,
+            "text": usage.sentence(),
+        });
+    }
+    value
+}
+
+/// A finding for programs, without the file that it is in.
+pub(crate) fn finding_value(finding: &Finding) -> Value {
     let severity = match finding.severity {
         FindingSeverity::Error => "error",
         FindingSeverity::Warning => "warning",
@@ -210,8 +227,6 @@ fn finding_value(comparison: &CrdComparison<'_>, reported: ReportedFinding<'_>) 
         "summary": finding.summary(),
         "why": finding.reason,
         "remedy": finding.remedy,
-        "file": comparison.new.file,
-        "line": line,
     });
     let mut set = |key: &str, text: &Option<String>| {
         if let Some(text) = text {
@@ -232,14 +247,6 @@ fn finding_value(comparison: &CrdComparison<'_>, reported: ReportedFinding<'_>) 
             value["newerVersion"] = json!(newer);
         }
     }
-    if let Some(usage) = usage {
-        value["objects"] = json!({
-            "all": usage.objects,
-            "affected": usage.affected,
-            "examples": usage.names,
-            "text": usage.sentence(),
-        });
-    }
     value
 }
 
@@ -254,7 +261,7 @@ pub(super) fn sarif(all: &Comparisons<'_>, folder: &Path) -> Value {
                 Impact::Breaking => ScannerSeverity::Error,
                 _ => ScannerSeverity::Warning,
             };
-            let (name, place) = (comparison.new.crd.name(), place_of(finding));
+            let (name, place) = (comparison.new.crd.name(), finding_place(finding));
             let (text, why) = (shorten(&finding.summary()), &finding.reason);
             let usage = usage.map(|usage| format!("; {}", usage.sentence()));
             let usage = usage.unwrap_or_default();

@@ -12,6 +12,7 @@
 
 mod argument;
 mod contradictions;
+mod crds;
 mod extension;
 mod failure;
 mod input;

@@ -1,5 +1,6 @@
 //! The preview as text.
 
+use super::crds;
 use super::remedies::Remedies;
 use crate::catalog::{count, escape_controls};
 use mainstay_cause::Cause;
@@ -111,6 +112,9 @@ impl Text<'_> {
             && operator.installed.is_none()
         {
             line(out, "needed by", "a requirement of another operator");
+        }
+        for hop in &operator.hops {
+            crds::write_text(out, hop, |text| self.paint("33", text));
         }
         self.end(out, operator);
     }

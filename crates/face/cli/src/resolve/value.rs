@@ -1,8 +1,9 @@
 //! The preview as JSON. `docs/resolving.md` documents the format, which only grows.
 
+use super::crds;
 use super::text::differences;
 use mainstay_resolver::fixture::{cause_json, failure_json, report};
-use mainstay_whatif::{CutShort, NamespaceWalk, OperatorPath, WalkComparison, WalkEnd};
+use mainstay_whatif::{CutShort, Hop, NamespaceWalk, OperatorPath, WalkComparison, WalkEnd};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -34,10 +35,7 @@ pub(super) fn walk(walk: &NamespaceWalk, manual: &BTreeSet<String>) -> Value {
 }
 
 fn operator(path: &OperatorPath, manual: &BTreeSet<String>) -> Value {
-    let hops = path
-        .hops
-        .iter()
-        .map(|hop| json!({"step": hop.step, "bundle": hop.bundle, "version": hop.version, "channel": hop.channel}));
+    let hops = path.hops.iter().map(hop);
     let waits = path.subscriptions.iter().any(|name| manual.contains(name));
     let approval = match (path.subscriptions.is_empty(), waits) {
         (true, _) => None,
@@ -75,6 +73,16 @@ fn operator(path: &OperatorPath, manual: &BTreeSet<String>) -> Value {
             }
         }
         _ => {}
+    }
+    value
+}
+
+fn hop(hop: &Hop) -> Value {
+    let mut value = json!({
+        "step": hop.step, "bundle": hop.bundle, "version": hop.version, "channel": hop.channel,
+    });
+    if !hop.crd_changes.is_empty() {
+        value["crdChanges"] = crds::value(&hop.crd_changes);
     }
     value
 }

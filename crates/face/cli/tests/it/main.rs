@@ -13,6 +13,7 @@ mod catalog_validate;
 mod catalog_validate_bundles;
 mod cluster_catalogs;
 mod crd;
+mod crd_upgrades;
 mod extensions;
 mod full_disk;
 mod help;
