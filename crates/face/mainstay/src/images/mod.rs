@@ -48,6 +48,9 @@ const UNTAGGED_RETENTION: Duration = Duration::from_hours(1);
 /// How long untagged pulled content is kept for the next pull.
 const PULLED_RETENTION: Duration = Duration::from_hours(24 * 7);
 
+/// How often unused pulled content is removed.
+const COLLECT_INTERVAL: Duration = Duration::from_hours(24);
+
 /// The largest size of the file with the registry's address, in bytes.
 const MAX_ADDRESS_BYTES: u64 = 1 << 10;
 
@@ -297,6 +300,23 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
     sources(local, Arc::new(local_name), &folder.join("pulled"), clock)
 }
 
+/// Removes pulled content that no tag names any more, and unused content that was pulled by digest.
+fn collect(pulled: &ImageStore, clock: Clock) {
+    if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, UntaggedManifests::Forget) {
+        tracing::warn!(%error, "unreferenced pulled images are not removed");
+    }
+}
+
+/// Collects again and again, until the process ends: tags of catalogs move every day.
+async fn collect_regularly(pulled: ImageStore, clock: Clock) {
+    loop {
+        tokio::time::sleep(COLLECT_INTERVAL).await;
+        let pulled = pulled.clone();
+        // It ends unexpectedly only when the process does.
+        let _ = tokio::task::spawn_blocking(move || collect(&pulled, clock)).await;
+    }
+}
+
 /// The image sources: a local store, then remote registries, whose images are kept in `private`.
 fn sources(
     local: ImageStore,
@@ -316,10 +336,8 @@ fn sources(
     // Left by a process that was killed.
     let _ = std::fs::remove_dir_all(&work);
     mainstay_files::claim_private_folder(&work).map_err(|error| failed(&error))?;
-    // Removes content that no tag names any more, and unused content that was pulled by digest.
-    if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, UntaggedManifests::Forget) {
-        tracing::warn!(%error, "unreferenced pulled images are not removed");
-    }
+    collect(&pulled, clock);
+    tokio::spawn(collect_regularly(pulled.clone(), clock));
     let mut registries = registry::ClientSettings::new(clock);
     registries.proxies = Proxies::from_environment(environment).map_err(|error| {
         Cause::new("the proxies that the environment names cannot be used")
