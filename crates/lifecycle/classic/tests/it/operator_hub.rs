@@ -39,10 +39,15 @@ async fn set_hub_spec(olm: &OlmCluster, spec: Value) {
     hub.set(&["spec"], spec);
     match olm.cluster.cluster().find(&OPERATOR_HUB, None, "cluster").await.unwrap() {
         None => drop(olm.cluster.cluster().create(&OPERATOR_HUB, &hub).await.unwrap()),
-        Some(there) => {
+        Some(mut there) => loop {
             hub.set(&["metadata", "resourceVersion"], there.resource_version().into());
-            olm.cluster.cluster().update(&OPERATOR_HUB, &hub).await.unwrap();
-        }
+            match olm.cluster.cluster().update(&OPERATOR_HUB, &hub).await {
+                // The controller wrote the status meanwhile.
+                Err(error) if error.is_conflict() => {}
+                written => return drop(written.unwrap()),
+            }
+            there = olm.cluster.cluster().get(&OPERATOR_HUB, None, "cluster").await.unwrap();
+        },
     }
 }
 
