@@ -136,7 +136,7 @@ fn catalog_with_refused_versions(versions: &[&str], last: &Value) -> String {
 async fn assert_roll_forward(versions: &[&str], last: Value, succeeds: bool) {
     let mut olm = OlmCluster::start(&[]).await;
     olm.stop_controllers().await;
-    olm.timeouts.plan = Duration::from_millis(300);
+    olm.timeouts.plan = Duration::from_secs(1);
     olm.start_controllers().await;
     olm.apply_group("og").await;
     enable_fail_forward(&olm).await;
