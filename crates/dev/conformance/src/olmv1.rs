@@ -3,7 +3,7 @@
 use anyhow::bail;
 use clap::Args;
 use mainstay_conformance_olmv1::cases::differences::{CaseSelection, ExpectedDifferences};
-use mainstay_conformance_olmv1::cases::{self, case, report, run};
+use mainstay_conformance_olmv1::cases::{self, CaseClusters, case, report, run};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +17,11 @@ pub(crate) struct ExtensionCases {
     /// also those of which not every part is supported.
     #[arg(long, value_delimiter = ',')]
     case: Vec<String>,
+    /// Run the cases one after the other on the existing cluster of this kubeconfig, with the controllers
+    /// in this process. The cluster must serve this purpose only: everything of OLM v1 on it is
+    /// deleted.
+    #[arg(long, conflicts_with = "jobs")]
+    kubeconfig: Option<PathBuf>,
     /// Print listed differences too.
     #[arg(long)]
     show: bool,
@@ -52,9 +57,13 @@ pub(crate) async fn run(options: &ExtensionCases, limit: usize) -> anyhow::Resul
     if all.is_empty() {
         bail!("no case is selected by that");
     }
+    let clusters = match &options.kubeconfig {
+        Some(kubeconfig) => CaseClusters::existing(kubeconfig).await?,
+        None => CaseClusters::InProcess,
+    };
     let jobs = options.jobs.unwrap_or_else(run::jobs);
     let report_case = |case: &run::CaseResult| eprint!("{}", report::case(case, false, 0));
-    let results = run::run_cases(all, &lists, jobs, report_case).await;
+    let results = run::run_cases(all, &clusters, &lists, jobs, report_case).await;
     for case in &results {
         print!("{}", report::case(case, options.show, limit));
     }

@@ -2,8 +2,9 @@
 //!
 //! The cases (`answers/olm-v1.tar.xz`, not part of the project) list step by step the commands of an
 //! administrator, the images that a registry serves, and the objects, outputs and responses of the
-//! catalog server once the original was idle. Each case runs against a system of its own:
-//! API server, simulated nodes and the controllers of `lifecycle/extensions`.
+//! catalog server once the original was idle. Each case runs against a system of its own: API server,
+//! simulated nodes and the controllers of `lifecycle/extensions`. Or all run one after the other on an
+//! existing cluster, with the controllers in this process (`remote`).
 //!
 //! ```text
 //! images.yaml ─► images ─► registry ─► network ─► controllers ┐
@@ -15,23 +16,26 @@
 //! (`normalize`), and what follows from the original's webhook (`webhook`). Single differences are
 //! listed in `cases-differences.txt` ([`differences`]).
 //!
-//! What this does not do yet: cases about ClusterExtensions, whose objects include Secrets in words;
-//! and a system that is not in this process.
+//! What this does not do yet: cases about ClusterExtensions, whose objects include Secrets in words.
 
 pub mod case;
 pub mod compare;
 mod condition;
+mod controllers;
 pub mod differences;
 mod images;
 mod network;
 mod normalize;
 mod placeholders;
 mod registry;
+mod remote;
 mod replay;
 pub mod report;
 pub mod run;
 mod system;
 mod webhook;
+
+pub use system::CaseClusters;
 
 use regex::Regex;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use super::images::CaseImage;
 use super::network::CaseNetwork;
 use super::normalize::{self, Digests};
 use super::placeholders::Placeholders;
-use super::system::{CaseSystem, InProcessSystem};
+use super::system::{CaseClusters, CaseSystem};
 use super::webhook;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness::kubectl::{self, CommandLine, CommandResult};
@@ -48,7 +48,7 @@ pub(super) struct CaseReplay<'a> {
 
 impl<'a> CaseReplay<'a> {
     /// Builds the images of a case, and starts its cluster and controllers.
-    pub(super) async fn start(case: &'a Case) -> anyhow::Result<Self> {
+    pub(super) async fn start(case: &'a Case, clusters: &CaseClusters) -> anyhow::Result<Self> {
         let mut placeholders = Placeholders::default();
         let mut images = Vec::new();
         for step in &case.steps {
@@ -63,7 +63,7 @@ impl<'a> CaseReplay<'a> {
             images.push(built);
         }
         let network = CaseNetwork::start().await?;
-        let mut system = Box::new(InProcessSystem::of(case, &network).await?);
+        let mut system = clusters.system(case, &network).await?;
         system.start().await?;
         let digests = Digests::of(case, &placeholders);
         let unreachable = Vec::new();

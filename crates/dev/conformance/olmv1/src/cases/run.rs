@@ -1,5 +1,6 @@
-//! Runs cases, each in a cluster of its own.
+//! Runs cases, each in a cluster of its own or all on an existing one.
 
+use super::CaseClusters;
 use super::case::Case;
 use super::compare::Difference;
 use super::differences::ExpectedDifferences;
@@ -74,19 +75,20 @@ pub fn jobs() -> usize {
     24 * std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// Runs and compares cases, at most `limit` at a time. `report_case` is called for each case when it
-/// is done.
+/// Runs and compares cases, at most `limit` at a time, or one if they share a cluster. `report_case` is
+/// called for each case when it is done.
 pub async fn run_cases(
     cases: Vec<Case>,
+    clusters: &CaseClusters,
     lists: &Arc<ExpectedDifferences>,
     limit: usize,
     report_case: impl Fn(&CaseResult),
 ) -> Vec<CaseResult> {
     let running = cases.into_iter().map(|case| {
-        let lists = Arc::clone(lists);
+        let (clusters, lists) = (clusters.clone(), Arc::clone(lists));
         async move {
             let mut failed = CaseResult::new(&case);
-            match tokio::spawn(run_case(case, lists)).await {
+            match tokio::spawn(run_case(case, clusters, lists)).await {
                 Ok(result) => result,
                 Err(error) => {
                     failed.error = Some(format!("the replay panicked: {error}"));
@@ -95,6 +97,7 @@ pub async fn run_cases(
             }
         }
     });
+    let limit = if clusters.are_independent() { limit } else { 1 };
     let mut all = Vec::new();
     let mut results = futures::stream::iter(running).buffer_unordered(limit);
     while let Some(result) = results.next().await {
@@ -105,25 +108,34 @@ pub async fn run_cases(
     all
 }
 
-async fn run_case(case: Case, lists: Arc<ExpectedDifferences>) -> CaseResult {
+async fn run_case(
+    case: Case,
+    clusters: CaseClusters,
+    lists: Arc<ExpectedDifferences>,
+) -> CaseResult {
     let clock = mainstay_clock::Clock::system();
     let mut result = CaseResult::new(&case);
-    let all = tokio::time::timeout(CASE_TIMEOUT, run_steps(&case, &lists, &mut result.steps)).await;
-    result.error = match all {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(format!("{error:#}")),
-        Err(_) => Some("it took too long".to_owned()),
+    let outcome = match CaseReplay::start(&case, &clusters).await {
+        Ok(mut replay) => {
+            let steps = run_steps(&case, &mut replay, &lists, &mut result.steps);
+            let all = tokio::time::timeout(CASE_TIMEOUT, steps).await;
+            // Also after an error: controllers must not work on the cluster of the next case.
+            replay.shutdown().await;
+            all.unwrap_or_else(|_| Err(anyhow::anyhow!("it took too long")))
+        }
+        Err(error) => Err(error),
     };
+    result.error = outcome.err().map(|error| format!("{error:#}"));
     result.duration = clock.elapsed();
     result
 }
 
 async fn run_steps(
     case: &Case,
+    replay: &mut CaseReplay<'_>,
     lists: &ExpectedDifferences,
     results: &mut Vec<ReplayedStep>,
 ) -> anyhow::Result<()> {
-    let mut replay = CaseReplay::start(case).await?;
     for (at, step) in case.steps.iter().enumerate() {
         let differences = replay.run_step(at).await?;
         let mut result = ReplayedStep {
@@ -139,6 +151,5 @@ async fn run_steps(
         }
         results.push(result);
     }
-    replay.shutdown().await;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The recorded cases of OLM v1.
 
 use mainstay_conformance_olmv1::cases::differences::{CaseSelection, ExpectedDifferences};
-use mainstay_conformance_olmv1::cases::{case, home, report, run};
+use mainstay_conformance_olmv1::cases::{CaseClusters, case, home, report, run};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +22,8 @@ async fn cases_of_catalogs_are_as_the_original() {
         ));
     }
     let lists = Arc::new(ExpectedDifferences::read(&home()).unwrap());
-    let results = run::run_cases(cases, &lists, run::jobs(), |_| ()).await;
+    let results =
+        run::run_cases(cases, &CaseClusters::InProcess, &lists, run::jobs(), |_| ()).await;
     mainstay_testdata::ran(&format!("{what}: {}", report::totals(&results).trim_end()));
     let problems = lists.problems(&results, CaseSelection::Short);
     let differing = results
