@@ -181,11 +181,13 @@ impl ServedDocuments {
         blocks.clone().all(|block| self.content.is_ready(block, coding))
     }
 
-    /// Whether compressed blocks are in a file and shorter than `length` together, so that the next
-    /// one should be read with them.
+    /// Whether compressed blocks are shorter than `length` together and should be read with the next
+    /// one: all of them, and the next one, are in a file.
     pub(crate) fn joins(&self, blocks: &Range<usize>, coding: Coding, length: u64) -> bool {
-        let lengths = blocks.clone().map(|block| self.content.length_in_file(block, coding));
-        lengths.sum::<Option<usize>>().is_some_and(|stored| (stored as u64) < length)
+        let stored = |block| self.content.length_in_file(block, coding);
+        let together = blocks.clone().map(stored).sum::<Option<usize>>();
+        let has_next = blocks.end + 1 < self.blocks.len() && stored(blocks.end).is_some();
+        has_next && together.is_some_and(|together| (together as u64) < length)
     }
 
     /// A compressed block, which the first call compresses; or several, as [`ServedDocuments::joins`]

@@ -45,6 +45,9 @@ impl http_body::Body for CatalogBody {
             Kind::Text(text) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(text))))),
             Kind::Download(download) => {
                 let next = ready!(download.poll_next(context));
+                if let Err(error) = &next {
+                    tracing::warn!(%error, "a download of a catalog ended early");
+                }
                 Poll::Ready(next.map(|bytes| bytes.map(Frame::data)).transpose())
             }
         }

@@ -85,6 +85,25 @@ async fn long_and_short_documents_are_complete_in_every_form() {
 }
 
 #[tokio::test]
+async fn download_is_complete_after_queries_that_compressed_some_of_its_blocks() {
+    let index = big(12, 20_000).index().unwrap();
+    let blobs: Vec<_> = index.catalog().blobs().collect();
+    for coding in ["gzip", "zstd"] {
+        let (api, _folder) = both(&blobs);
+        let headers = [("accept-encoding", coding)];
+        for name in ["big.v1.0.1", "big.v1.0.5", "big.v1.0.6"] {
+            equal(&api, &format!("metas?name={name}"), &headers).await;
+        }
+        let plain = equal(&api, "all", &[]).await;
+        for path in ["all", "metas?package=big", "all"] {
+            let zipped = equal(&api, path, &headers).await;
+            let text = if coding == "gzip" { zipped.unzipped() } else { zipped.decompressed() };
+            assert!(plain.text().ends_with(&text), "{path} {coding}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn documents_that_make_no_catalog_are_served_as_they_are() {
     let text = "schema: ''\nname: a\n---\nschema: olm.package\nname: p\npackage: p\ny: 1.0\n---\n\
                 schema: olm.bundle\npackage: p\nImage: <&>\nn: 12345678901234567890\n";
