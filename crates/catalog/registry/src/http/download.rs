@@ -24,7 +24,7 @@ use std::{
 use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 /// The length of a piece, in bytes.
-const PIECE: u64 = 128 << 10;
+const PIECE: u64 = 256 << 10;
 /// Blobs in memory are decompressed in place up to this length, in bytes.
 const IN_PLACE: u64 = 256 << 10;
 /// Documents that fill no block are compressed in place up to this length, in bytes.
