@@ -149,19 +149,20 @@ impl Environment {
                     universe.take_while(|line| !line.starts_with("```")).collect();
                 file("universe.json", &universe.join("\n"));
                 copy(Path::new(SAMPLE), &work.join("catalog"));
-                self.community();
+                self.published_catalog("catalog-community-v4.19", "community");
+                self.published_catalog("catalog-certified-v4.14", "certified");
             }
             _ => {}
         }
     }
 
-    /// Copies the published catalog from the test data.
-    fn community(&self) {
-        let data = mainstay_testdata::unpack("catalog-community-v4.19", "the published catalog");
+    /// Copies a published catalog from the test data.
+    fn published_catalog(&self, archive: &str, name: &str) {
+        let data = mainstay_testdata::unpack(archive, "the published catalog");
         if let Some(data) = data {
             let within = std::fs::read_dir(data.path()).expect("a folder").next();
             let catalog = within.expect("a catalog").expect("an entry").path();
-            copy(&catalog, &self.work().join("community"));
+            copy(&catalog, &self.work().join(name));
         }
     }
 

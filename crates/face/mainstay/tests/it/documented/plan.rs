@@ -204,7 +204,8 @@ pub(super) fn treatment(statement: &Statement, environment: &Environment) -> Tre
     if !names.chain(needed).all(|name| shell::is_ours(name) || environment.has_program(name)) {
         return Skipped(NO_PROGRAM);
     }
-    if statement.text.contains("./community") && !environment.has("community") {
+    let needs = |name: &str| statement.text.contains(&format!("./{name}"));
+    if ["community", "certified"].iter().any(|name| needs(name) && !environment.has(name)) {
         return Skipped(DATA);
     }
     if let Some(treatment) = planned {
