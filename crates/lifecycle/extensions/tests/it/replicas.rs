@@ -37,7 +37,8 @@ async fn replica_serves_what_the_leader_serves_and_writes_nothing() {
     olm.apply_catalog("a", json!({"ref": "r.example/cat:v2"}), json!({})).await;
     olm.wait_until_serving("a", "r.example/cat:v2").await;
     eventually("the new content", || lines(&served, "a") == olm.lines("a")).await;
-    assert_eq!(std::fs::read_dir(content.path()).unwrap().count(), 1, "the old one is removed");
+    let stored = || std::fs::read_dir(content.path()).unwrap().count();
+    eventually("the old content is removed", || stored() == 1).await;
 
     let cluster = olm.cluster.cluster();
     cluster.delete(&CLUSTER_CATALOG, None, "a", &DeleteOptions::default()).await.unwrap();
