@@ -4,7 +4,7 @@
 //! the whole process: selecting documents, reading them, and compressing them where that is not done
 //! yet. There are two columns: documents in memory as compressed blobs, and documents in a file.
 
-use crate::catalogs::input;
+use crate::catalogs::CertifiedCatalog;
 use crate::figure::{Figure, median};
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result, ensure};
@@ -13,17 +13,14 @@ use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::processor_time;
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::{ServedCatalogs, ServedDocuments, stored};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Options of `catalog-http`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The catalog as a folder; by default the certified one of the archives in the folder that
-    /// `MAINSTAY_TESTDATA` names.
-    #[arg(long, value_name = "DIR")]
-    catalog: Option<PathBuf>,
+    #[command(flatten)]
+    catalog: CertifiedCatalog,
     /// The number of rounds; figures are medians of their means.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -46,9 +43,7 @@ struct Kind {
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let mut unpacked = Vec::new();
-    let given = arguments.catalog.as_deref();
-    let folder =
-        input(given, "catalog-certified-v4.14", "v4.14", "a published catalog", &mut unpacked)?;
+    let folder = arguments.catalog.folder(&mut unpacked)?;
     let catalog = Catalog::load(&folder, &LoadOptions::default())?;
     let packages: Vec<String> =
         catalog.packages().map(|package| package.name.to_string()).collect();

@@ -4,7 +4,7 @@
 //! The controllers and the catalog server are `mainstay run --controllers extensions` beside the API
 //! server, so that the API and the registry, which serves the image, do not count.
 
-use crate::catalogs::input;
+use crate::catalogs::CertifiedCatalog;
 use crate::figure::Figure;
 use crate::launch::{Data, MainstayServer, Program, SideProcess};
 use crate::process::Usage;
@@ -19,7 +19,7 @@ use mainstay_clock::Clock;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Options of `cluster-catalog`.
@@ -27,10 +27,8 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// The catalog as a folder; by default the certified one of the archives in the folder that
-    /// `MAINSTAY_TESTDATA` names.
-    #[arg(long, value_name = "DIR")]
-    catalog: Option<PathBuf>,
+    #[command(flatten)]
+    catalog: CertifiedCatalog,
     /// The number of requests of each kind for a package.
     #[arg(long, default_value_t = 2_000)]
     requests: usize,
@@ -58,9 +56,7 @@ const SETTLING_TIME: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let mut unpacked = Vec::new();
-    let given = arguments.catalog.as_deref();
-    let folder =
-        input(given, "catalog-certified-v4.14", "v4.14", "a published catalog", &mut unpacked)?;
+    let folder = arguments.catalog.folder(&mut unpacked)?;
     let packages: Vec<String> = {
         let catalog = Catalog::load(&folder, &LoadOptions::default())?;
         catalog.packages().map(|package| package.name.to_string()).collect()

@@ -33,6 +33,7 @@ use mainstay_object::{NamespacedName, Object, Resource};
 use mainstay_store::Store;
 use mainstay_workloads::{ClusterCredentials, Workloads};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
 use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::{Arc, LazyLock};
@@ -48,6 +49,15 @@ const MIN_PROCESSOR_TIME: Duration = Duration::from_mins(1);
 /// The processor time in [`WAIT_TIMEOUT`] below which a process has nothing to do. One that others keep
 /// from running gets more.
 const IDLE_PROCESSOR_TIME: Duration = Duration::from_secs(1);
+
+/// An address of this machine that others reach; none if it has loopback only.
+pub fn own_address() -> Option<IpAddr> {
+    // Nothing is sent: connecting only chooses a route.
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
+    socket.connect(("192.0.2.1", 9)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
 
 /// Returns when waiting longer is pointless: after [`WAIT_TIMEOUT`], or later if the process had work
 /// and got little processor time for it, because others are busy. A passing test never waits this long.

@@ -35,6 +35,7 @@ mod pods;
 mod simulated;
 mod status;
 mod store;
+mod store_options;
 mod template;
 
 pub use contents::CatalogContents;
@@ -43,7 +44,5 @@ pub use controller::register;
 pub use images::requester;
 pub use mode::{CatalogMode, CatalogPods};
 pub use status::{FOLDER_ADDRESS, NoContent, content, is_healthy};
-pub use store::{
-    CatalogStore, FolderCatalog, RegistryEndpoints, ServedAt, SourceContent, SourceState,
-    StoreOptions,
-};
+pub use store::{CatalogStore, SourceContent, SourceState};
+pub use store_options::{FolderCatalog, RegistryEndpoints, ServedAt, StoreOptions};

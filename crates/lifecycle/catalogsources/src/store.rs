@@ -11,7 +11,7 @@
 use crate::config_map::ConfigMapMetadata;
 use crate::follow::Followers;
 use crate::mode::CatalogPods;
-use futures::future::BoxFuture;
+use crate::store_options::{FolderCatalog, RegistryEndpoints, ServedAt, StoreOptions};
 use jiff::Timestamp;
 use mainstay_api::LastObservedState;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -33,44 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The largest size of the file that names the source of a copy, in bytes.
 const MAX_SOURCE_FILE_SIZE: u64 = 64 << 10;
-
-/// A catalog in a folder or a database file, and its CatalogSource.
-#[derive(Clone, Debug)]
-pub struct FolderCatalog {
-    /// Namespace of the CatalogSource.
-    pub namespace: String,
-    /// Name of the CatalogSource.
-    pub name: String,
-    /// The folder of the catalog, or its database file.
-    pub folder: PathBuf,
-    /// Gets the content of the catalog, if others serve it.
-    pub served: Option<Arc<ServedCatalog>>,
-    /// The address of the registry API with the content, for the status of the CatalogSource.
-    pub address: Option<Arc<str>>,
-}
-
-/// The registry endpoint of a catalog in this process.
-#[derive(Clone, Debug)]
-pub struct ServedAt {
-    /// The served content, which the store updates.
-    pub content: Arc<ServedCatalog>,
-    /// The address of the registry API, for the status of the CatalogSource.
-    pub address: Arc<str>,
-}
-
-/// Opens registry endpoints for catalogs that this process reads from images and ConfigMaps.
-pub trait RegistryEndpoints: Send + Sync {
-    /// Opens an endpoint for a catalog, if possible at the address that it had `before`; none if no
-    /// endpoint is available. A second call for the same catalog returns the same endpoint.
-    fn open<'a>(
-        &'a self,
-        catalog: &'a NamespacedName,
-        before: Option<&'a str>,
-    ) -> BoxFuture<'a, Option<ServedAt>>;
-
-    /// Closes the endpoint of a deleted catalog.
-    fn close(&self, catalog: &NamespacedName);
-}
 
 /// The content of a catalog, for registry clients and for resolution.
 pub struct SourceContent {
@@ -151,36 +113,6 @@ struct Inner {
     proxies: Proxies,
     followers: Followers,
     stop: CancellationToken,
-}
-
-/// Sources and endpoints of catalogs that are no folders.
-pub struct StoreOptions {
-    /// Pulls catalog images; without it, this process reads no image.
-    pub puller: Option<Puller>,
-    /// Opens the endpoints of catalogs that this process reads, if it serves them.
-    pub serve: Option<Arc<dyn RegistryEndpoints>>,
-    /// The cluster with the ConfigMaps and pods of catalogs; without it, none is read.
-    pub cluster: Option<Cluster>,
-    /// How catalogs run as pods.
-    pub pods: CatalogPods,
-    /// The proxies for registry servers at an address.
-    pub proxies: Proxies,
-    /// Ends all followers.
-    pub stop: CancellationToken,
-}
-
-impl StoreOptions {
-    /// The options of a store for catalog folders only.
-    pub fn folders(stop: CancellationToken) -> Self {
-        Self {
-            puller: None,
-            serve: None,
-            cluster: None,
-            pods: CatalogPods::default(),
-            proxies: Proxies::default(),
-            stop,
-        }
-    }
 }
 
 impl CatalogStore {

@@ -125,6 +125,23 @@ pub(crate) fn input(
     Ok(path)
 }
 
+/// The catalog of a subject that measures one.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CertifiedCatalog {
+    /// The catalog as a folder; by default the certified one of the archives in the folder that
+    /// `MAINSTAY_TESTDATA` names.
+    #[arg(long, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+}
+
+impl CertifiedCatalog {
+    /// Its folder; `unpacked` keeps that of an archive.
+    pub(crate) fn folder(&self, unpacked: &mut Vec<TempDir>) -> Result<PathBuf> {
+        let (archive, below) = ("catalog-certified-v4.14", "v4.14");
+        input(self.catalog.as_deref(), archive, below, "a published catalog", unpacked)
+    }
+}
+
 impl CatalogComparison {
     /// All measurements of one catalog; `which` is its index in the recorded figures.
     fn catalog(&self, name: &str, which: usize, folder: &Path, report: &mut Report) -> Result<()> {

@@ -111,13 +111,6 @@ fn table([apart, whole]: &[Vec<Measurement>; 2]) -> Table {
     table
 }
 
-/// The address of this machine for others; no packet is sent to find it.
-fn own_address() -> std::io::Result<std::net::IpAddr> {
-    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0))?;
-    socket.connect(("192.0.2.1", 9))?;
-    Ok(socket.local_addr()?.ip())
-}
-
 /// Four catalogs: one with the operators, the two published ones if available, and generated ones.
 fn catalogs(
     work: &Path,
@@ -178,7 +171,8 @@ impl Fleet {
             arguments.push(work.join("kubeconfig").into());
             arguments.extend(["--data-dir".into(), work.join("beside").into()]);
             // The server of PackageManifests is part of the measured process.
-            let address = own_address().context("finding out this machine's address")?;
+            let address =
+                mainstay_testkit::own_address().context("finding out this machine's address")?;
             arguments.extend(["--packages-address".into(), address.to_string().into()]);
             arguments.extend(["--packages-listen".into(), format!("{address}:0").into()]);
             arguments.extend(catalog_arguments);

@@ -3,6 +3,7 @@
 
 mod wire;
 
+use crate::catalogs::CertifiedCatalog;
 use crate::figure::{Figure, median};
 use crate::launch::Program;
 use crate::process::Usage;
@@ -20,10 +21,8 @@ use wire::{Connection, Field};
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// The catalog as a folder; by default the certified one of the archives in the folder that
-    /// `MAINSTAY_TESTDATA` names.
-    #[arg(long, value_name = "DIR")]
-    catalog: Option<PathBuf>,
+    #[command(flatten)]
+    catalog: CertifiedCatalog,
     /// The number of calls of each kind.
     #[arg(long, default_value_t = 2_000)]
     calls: usize,
@@ -56,14 +55,8 @@ impl Drop for Server {
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
-    let unpacked;
-    let catalog = if let Some(folder) = &arguments.catalog {
-        folder.clone()
-    } else {
-        let archive = mainstay_testdata::unpack("catalog-certified-v4.14", "a served catalog");
-        unpacked = archive.context("name a folder with --catalog")?;
-        unpacked.path().join("v4.14")
-    };
+    let mut unpacked = Vec::new();
+    let catalog = arguments.catalog.folder(&mut unpacked)?;
     let ours = arguments.program.path()?;
     let mut programs = vec![("ours", ours, vec!["opm", "serve"])];
     if let Some(opm) = &arguments.opm {

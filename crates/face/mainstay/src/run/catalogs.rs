@@ -332,17 +332,8 @@ fn service(namespace: &str, port: u16) -> Object {
 mod tests {
     use super::*;
     use mainstay_testdata::skipped;
-    use mainstay_testkit::TestCluster;
+    use mainstay_testkit::{TestCluster, own_address};
     use std::net::TcpListener;
-
-    /// An address of this machine that is not loopback, which an EndpointSlice may not have.
-    fn own_address() -> Option<IpAddr> {
-        // Nothing is sent: connecting only chooses a route.
-        let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).ok()?;
-        socket.connect(("192.0.2.1", 9)).ok()?;
-        let address = socket.local_addr().ok()?.ip();
-        (!address.is_loopback() && !address.is_unspecified()).then_some(address)
-    }
 
     /// A slice of another process at this address.
     fn slice_of_another(name: &str, address: SocketAddr) -> Object {

@@ -89,15 +89,6 @@ impl Drop for Up {
     }
 }
 
-/// This machine's address for endpoints; `None` without a network.
-pub(crate) fn own_address() -> Option<std::net::IpAddr> {
-    // Nothing is sent: connecting only chooses a route.
-    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).ok()?;
-    socket.connect(("192.0.2.1", 9)).ok()?;
-    let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
-}
-
 /// Sends a GET to a server without TLS; returns status and body.
 pub(crate) fn http_get(address: &str, path: &str) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).expect("a connection");

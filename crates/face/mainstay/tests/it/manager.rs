@@ -2,11 +2,12 @@
 //! cached reads, create-or-update, server-side apply, status patches, a finalizer, leader election,
 //! events; and its webhooks, on the host.
 
-use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
+use crate::harness::{Up, tls_cluster, until, until_gone};
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
 use mainstay_object::builtin::{CONFIG_MAP, DEPLOYMENT, EVENT, LEASE};
 use mainstay_object::{Object, Resource};
 use mainstay_testdata::{ran, skipped};
+use mainstay_testkit::own_address;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

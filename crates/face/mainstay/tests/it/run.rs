@@ -1,11 +1,12 @@
 //! `mainstay run` against an existing cluster.
 
-use crate::harness::{Up, http_get, mainstay, own_address, tls_cluster, until, until_gone};
+use crate::harness::{Up, http_get, mainstay, tls_cluster, until, until_gone};
 use crate::run_packages::{direct_client, token, token_of};
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG, OPERATOR_GROUP};
 use mainstay_client::Cluster;
 use mainstay_object::{Object, builtin};
 use mainstay_testdata::skipped;
+use mainstay_testkit::own_address;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;

@@ -1,12 +1,13 @@
 //! PackageManifests of `mainstay run`, through the cluster's API server.
 
-use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
+use crate::harness::{Up, tls_cluster, until, until_gone};
 use crate::packages::catalog;
 use crate::run::Run;
 use mainstay_client::{Cluster, ObjectList};
 use mainstay_object::builtin::{API_SERVICE, SERVICE, SERVICE_ACCOUNT};
 use mainstay_object::{Object, Resource};
 use mainstay_testdata::skipped;
+use mainstay_testkit::own_address;
 use serde_json::json;
 
 const PACKAGES: Resource = Resource::namespaced(

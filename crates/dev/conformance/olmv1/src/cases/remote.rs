@@ -14,7 +14,7 @@
 use super::case::Case;
 use super::controllers::CaseControllers;
 use super::network::CaseNetwork;
-use super::system::{CaseSystem, CatalogResponse, SYSTEM_NAMESPACE, crd_channel};
+use super::system::{CaseSystem, SYSTEM_NAMESPACE, crd_channel};
 use anyhow::{Context, bail};
 use futures::future::{BoxFuture, try_join_all};
 use mainstay_api::resources;
@@ -291,20 +291,8 @@ impl CaseSystem for RemoteSystem {
         })
     }
 
-    fn start(&mut self) -> BoxFuture<'_, anyhow::Result<()>> {
-        Box::pin(self.controllers.start())
-    }
-
-    fn stop(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(self.controllers.stop())
-    }
-
-    fn request<'a>(
-        &'a self,
-        method: &'a str,
-        path: &'a str,
-    ) -> BoxFuture<'a, anyhow::Result<Option<CatalogResponse>>> {
-        Box::pin(self.controllers.request(method, path))
+    fn controllers(&mut self) -> &mut CaseControllers {
+        &mut self.controllers
     }
 
     fn shutdown(mut self: Box<Self>) -> BoxFuture<'static, ()> {

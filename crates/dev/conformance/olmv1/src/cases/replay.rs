@@ -64,7 +64,7 @@ impl<'a> CaseReplay<'a> {
         }
         let network = CaseNetwork::start().await?;
         let mut system = clusters.system(case, &network).await?;
-        system.start().await?;
+        system.controllers().start().await?;
         let digests = Digests::of(case, &placeholders);
         let unreachable = Vec::new();
         Ok(Self { case, system, network, placeholders, digests, images, unreachable })
@@ -112,7 +112,7 @@ impl<'a> CaseReplay<'a> {
         found.extend(compare::objects(&recorded, &ours));
         for recorded in &step.http {
             let word = |at: usize| recorded["request"][at].as_str().unwrap_or_default();
-            let response = self.system.request(word(0), word(1)).await?;
+            let response = self.system.controllers().request(word(0), word(1)).await?;
             let mut recorded = recorded.clone();
             self.placeholders.fill_value(&mut recorded);
             found.extend(compare::response(&recorded, response.as_ref()));
@@ -136,9 +136,9 @@ impl<'a> CaseReplay<'a> {
         }
         if let Some(control) = &step.control {
             // One subsystem stands for all processes of the original.
-            self.system.stop().await;
+            self.system.controllers().stop().await;
             if control.runs {
-                self.system.start().await?;
+                self.system.controllers().start().await?;
             }
         }
         Ok(())

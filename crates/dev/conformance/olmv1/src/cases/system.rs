@@ -34,18 +34,8 @@ pub(super) trait CaseSystem: Send + Sync {
     /// A value that changes with every write to the objects that cases are about.
     fn revision(&self) -> BoxFuture<'_, anyhow::Result<u64>>;
 
-    /// Starts the controllers and the catalog server.
-    fn start(&mut self) -> BoxFuture<'_, anyhow::Result<()>>;
-
-    /// Stops the controllers and the catalog server.
-    fn stop(&mut self) -> BoxFuture<'_, ()>;
-
-    /// The response of the catalog server; none if it does not run.
-    fn request<'a>(
-        &'a self,
-        method: &'a str,
-        path: &'a str,
-    ) -> BoxFuture<'a, anyhow::Result<Option<CatalogResponse>>>;
+    /// The controllers and the catalog server.
+    fn controllers(&mut self) -> &mut CaseControllers;
 
     /// Stops everything.
     fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()>;
@@ -136,20 +126,8 @@ impl CaseSystem for InProcessSystem {
         Box::pin(async { Ok(self.cluster.store().revision()) })
     }
 
-    fn start(&mut self) -> BoxFuture<'_, anyhow::Result<()>> {
-        Box::pin(self.controllers.start())
-    }
-
-    fn stop(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(self.controllers.stop())
-    }
-
-    fn request<'a>(
-        &'a self,
-        method: &'a str,
-        path: &'a str,
-    ) -> BoxFuture<'a, anyhow::Result<Option<CatalogResponse>>> {
-        Box::pin(self.controllers.request(method, path))
+    fn controllers(&mut self) -> &mut CaseControllers {
+        &mut self.controllers
     }
 
     fn shutdown(mut self: Box<Self>) -> BoxFuture<'static, ()> {
