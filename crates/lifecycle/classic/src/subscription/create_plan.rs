@@ -13,23 +13,18 @@ use crate::error::Error;
 use crate::fields::Plan;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, names, resources};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
-use mainstay_controller::{ReconcileError as _, WithOperation as _, decision};
+use mainstay_controller::{WithOperation as _, decision};
 use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
-/// How many names are tried for an InstallPlan when other objects have them, and how often an assignment is
-/// repeated after a conflict.
+/// How many names are tried for an InstallPlan when other objects have them.
 const ATTEMPTS: u8 = 8;
 
 /// Whether the API rejected an InstallPlan for good: by a policy, a webhook or a quota.
 fn is_refusal(error: &mainstay_client::Error) -> bool {
     let decided = error.status().is_some_and(|status| matches!(status.code, 400 | 403 | 422 | 500));
     decided && !error.is_passing() && !error.is_namespace_terminating()
-}
-
-fn is_conflict(error: &Error) -> bool {
-    error.request().is_some_and(mainstay_client::Error::is_conflict)
 }
 
 impl Controller {
@@ -93,8 +88,8 @@ impl Controller {
         self.write_statuses(subscriptions, statuses).await
     }
 
-    /// Assigns to Subscriptions the InstallPlan that was created for them before the process
-    /// stopped. Returns whether any of these Subscriptions still exists.
+    /// Assigns an InstallPlan to the Subscriptions that it was created for and that do not have it, because
+    /// the process stopped or a write failed meanwhile. Returns whether there are any.
     pub(super) async fn adopt_plan(
         &self,
         namespace: &str,
@@ -104,7 +99,7 @@ impl Controller {
         let live = self.context.cluster.find(PLAN, Some(namespace), name).await;
         let Some(live) = live.during("reading an InstallPlan")? else { return Ok(false) };
         let plan = InstallPlan::from_object(&live)?;
-        let updates = plan::assignments(&plan, subscriptions);
+        let updates = plan::missing_assignments(&plan, subscriptions);
         self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
         Ok(!updates.is_empty())
     }
@@ -147,37 +142,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Assigns an InstallPlan to Subscriptions. Others write them as well, such as their labels: after
-    /// such a conflict they are read again, because a CSV of the InstallPlan must not exist without a
-    /// Subscription that refers to it.
     async fn assign(
-        &self,
-        subscriptions: &mut [Subscription],
-        updates: &BTreeMap<String, String>,
-        plan: &Object,
-        generation: i64,
-    ) -> Result<(), Error> {
-        let mut attempt = 0;
-        loop {
-            match self.write_assignments(subscriptions, updates, plan, generation).await {
-                Err(error) if attempt < ATTEMPTS && is_conflict(&error) => attempt += 1,
-                written => return written,
-            }
-            let resource = &resources::SUBSCRIPTION;
-            for subscription in subscriptions.iter_mut() {
-                let (namespace, name) =
-                    (&subscription.metadata.namespace, &subscription.metadata.name);
-                let live = self.context.cluster.find(resource, Some(namespace), name).await;
-                if let Some(live) = live.during("reading a Subscription")?
-                    && live.uid() == subscription.metadata.uid
-                {
-                    *subscription = Subscription::from_object(&live)?;
-                }
-            }
-        }
-    }
-
-    async fn write_assignments(
         &self,
         subscriptions: &mut [Subscription],
         updates: &BTreeMap<String, String>,

@@ -6,11 +6,14 @@ use crate::dependencies::{
     wait_until_unsatisfiable,
 };
 use crate::olm_cluster::{OlmCluster, true_condition};
+use http::Method;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
 use mainstay_client::{ObjectList, Selection};
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What a test waits for between two Subscriptions: nothing, the InstallPlan of the first, or its
 /// installed CSV.
@@ -223,4 +226,37 @@ async fn generated_subscription_stays_while_no_user_subscription_replaces_it() {
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn install_plan_is_assigned_to_all_its_subscriptions_after_conflicts() {
+    /// How many writes conflict: meanwhile the InstallPlan creates its CSVs.
+    const CONFLICTS: usize = 6;
+    let mut olm =
+        olm_with_releases(&[ANVIL, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    olm.stop_controllers().await;
+    let (is_planned, conflicts) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let cluster = olm.cluster.with_faults(move |request: &ObservedRequest| {
+        if request.method == Method::POST && request.target.contains("/installplans") {
+            is_planned.store(true, Ordering::SeqCst);
+        }
+        let assigns = request.is_write() && request.target.contains("/subscriptions/saw/status");
+        if assigns
+            && is_planned.load(Ordering::SeqCst)
+            && conflicts.fetch_add(1, Ordering::SeqCst) < CONFLICTS
+        {
+            return InjectedFault::Refused(409);
+        }
+        InjectedFault::Pass
+    });
+    for name in ["anvil", "saw"] {
+        subscribe(&olm, name, json!({"name": name})).await;
+    }
+    olm.classic = Some(olm.spawn_controllers(&cluster));
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
+    let saw = wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
+    let plan = |subscription: &Object| {
+        subscription.str(&["status", "installPlanRef", "name"]).map(str::to_owned)
+    };
+    assert_eq!(plan(&saw), plan(&anvil));
 }
