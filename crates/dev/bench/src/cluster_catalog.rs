@@ -7,19 +7,21 @@
 use crate::catalogs::CertifiedCatalog;
 use crate::figure::Figure;
 use crate::launch::{Data, MainstayServer, Program, SideProcess};
-use crate::process::Usage;
+use crate::process::{Usage, peak};
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use http::Request;
 use kube::{Client, Config};
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_client::{Cluster, ObjectList};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::path::Path;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options of `cluster-catalog`.
@@ -47,6 +49,9 @@ pub(crate) struct Arguments {
 const NAME: &str = "certified";
 /// The image in the registry of the API's process.
 const IMAGE: &str = "localhost/certified:v1";
+/// A ClusterCatalog whose last document is invalid, and its image.
+const HOSTILE_NAME: &str = "invalid";
+const HOSTILE_IMAGE: &str = "localhost/invalid:v1";
 /// The interval between two polls of the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The timeout of each wait.
@@ -65,7 +70,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let work = arguments.program.folder()?;
     let mut image = OsString::from(format!("{IMAGE}="));
     image.push(&folder);
-    let up_arguments = ["--bare".into(), "--image".into(), image];
+    let hostile = late_error(&folder, work.path())?;
+    let mut hostile_image = OsString::from(format!("{HOSTILE_IMAGE}="));
+    hostile_image.push(&hostile);
+    let up_arguments = ["--bare".into(), "--image".into(), image, "--image".into(), hostile_image];
     let up = MainstayServer::start_with(&program, Data::Memory, &up_arguments, work.path()).await?;
     let cluster = Cluster::new(up.api.client.clone());
     let registry = registry(work.path())?;
@@ -80,11 +88,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     tokio::time::sleep(SETTLING_TIME).await;
     let idle = Usage::of(&[run.process()])?;
     measured.add("idle", "memory without a catalog", Figure::size(idle.memory));
-    create(&cluster, &registry, arguments.poll > 0).await?;
+    create(&cluster, NAME, &IMAGE.replace("localhost", &registry), arguments.poll > 0).await?;
     let start = measured.clock.elapsed();
     measured
         .until("the catalog is served", || async {
-            find(&cluster).await.is_some_and(|catalog| catalog.condition("Serving") == Some("True"))
+            find(&cluster, NAME)
+                .await
+                .is_some_and(|catalog| catalog.condition("Serving") == Some("True"))
         })
         .await?;
     let took = measured.clock.elapsed().saturating_sub(start);
@@ -96,7 +106,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let settled = Usage::of(&[run.process()])?;
     measured.add("memory", "memory after that", Figure::size(settled.memory));
 
-    let base = find(&cluster).await.context("the catalog is gone")?;
+    let base = find(&cluster, NAME).await.context("the catalog is gone")?;
     let base = base.str(&["status", "urls", "base"]).context("a catalog without an address")?;
     let client = HttpClient::connect(base)?;
     let requests = Requests { client: &client, process: run.process(), packages: &packages };
@@ -113,13 +123,34 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     measured.add("all-gzip", "`all` with gzip, not the first time", download);
     let memory = Usage::of(&[run.process()])?.memory;
     measured.add("memory-served", "memory after all requests", Figure::size(memory));
+    let image = HOSTILE_IMAGE.replace("localhost", &registry);
+    create(&cluster, HOSTILE_NAME, &image, false).await?;
+    measured
+        .until("the invalid catalog is refused", || async {
+            let catalog = find(&cluster, HOSTILE_NAME).await;
+            catalog.is_some_and(|catalog| catalog.condition("Progressing") == Some("True"))
+        })
+        .await?;
+    let refused = find(&cluster, HOSTILE_NAME).await.context("the invalid catalog is gone")?;
+    anyhow::ensure!(
+        format!("{refused:?}").contains("did not find expected"),
+        "the invalid catalog was not refused for its last document: {refused:?}"
+    );
+    let peak = peak(run.process())?;
+    measured.add(
+        "memory-invalid",
+        "peak of the memory, also with the same catalog whose last document is invalid",
+        Figure::size(peak),
+    );
+    cluster.delete(&CLUSTER_CATALOG, None, HOSTILE_NAME, &DeleteOptions::default()).await?;
 
     if arguments.poll > 0 {
-        let version = find(&cluster).await.map(|catalog| catalog.resource_version().to_owned());
+        let version =
+            find(&cluster, NAME).await.map(|catalog| catalog.resource_version().to_owned());
         let before = Usage::of(&[run.process()])?.processor;
         tokio::time::sleep(Duration::from_secs(arguments.poll)).await;
         let polled = Usage::of(&[run.process()])?.processor.saturating_sub(before);
-        let now = find(&cluster).await.map(|catalog| catalog.resource_version().to_owned());
+        let now = find(&cluster, NAME).await.map(|catalog| catalog.resource_version().to_owned());
         anyhow::ensure!(version == now, "a poll without a change wrote to the catalog");
         let title =
             format!("a minute's poll without a change: processor time in {} s", arguments.poll);
@@ -209,22 +240,22 @@ fn start_controllers(program: &Path, work: &Path) -> Result<SideProcess> {
 /// The address of the registry of the API's process: the one in its credentials.
 fn registry(work: &Path) -> Result<String> {
     let file = work.join("kubeconfig.registry/config.json");
-    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let credentials: Value = serde_json::from_str(&text)?;
     let hosts = credentials["auths"].as_object().context("credentials of no registry")?;
     let host = hosts.keys().find(|host| host.starts_with("127.0.0.1:"));
     Ok(host.context("no registry on loopback")?.clone())
 }
 
-/// Creates the ClusterCatalog.
-async fn create(cluster: &Cluster, registry: &str, polls: bool) -> Result<()> {
-    let mut image = json!({"ref": IMAGE.replace("localhost", registry)});
+/// Creates a ClusterCatalog.
+async fn create(cluster: &Cluster, name: &str, image: &str, polls: bool) -> Result<()> {
+    let mut image = json!({"ref": image});
     if polls {
         image["pollIntervalMinutes"] = 1.into();
     }
     let catalog = json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-        "metadata": {"name": NAME},
+        "metadata": {"name": name},
         "spec": {"source": {"type": "Image", "image": image}},
     });
     let catalog = Object::from_value(catalog).context("a catalog")?;
@@ -232,8 +263,36 @@ async fn create(cluster: &Cluster, registry: &str, polls: bool) -> Result<()> {
     Ok(())
 }
 
-async fn find(cluster: &Cluster) -> Option<Object> {
-    cluster.find(&CLUSTER_CATALOG, None, NAME).await.ok().flatten()
+async fn find(cluster: &Cluster, name: &str) -> Option<Object> {
+    cluster.find(&CLUSTER_CATALOG, None, name).await.ok().flatten()
+}
+
+/// Copies a folder; `last` is then the copy of the file that a catalog reads last.
+fn copy(folder: &Path, target: &Path, last: &mut Option<PathBuf>) -> Result<()> {
+    fs::create_dir_all(target)?;
+    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let copied = target.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &copied, last)?;
+        } else {
+            fs::copy(entry.path(), &copied)?;
+            *last = Some(copied);
+        }
+    }
+    Ok(())
+}
+
+/// A copy of a catalog whose last document is invalid.
+fn late_error(catalog: &Path, work: &Path) -> Result<PathBuf> {
+    let folder = work.join("late-error");
+    let mut last = None;
+    copy(catalog, &folder, &mut last)?;
+    let last = last.context("a catalog without files")?;
+    let mut file = fs::OpenOptions::new().append(true).open(last)?;
+    file.write_all(b"\n---\nschema: olm.package\nname: [a\n")?;
+    Ok(folder)
 }
 
 /// A client of the catalog server, over one TLS connection.

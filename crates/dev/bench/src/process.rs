@@ -39,6 +39,13 @@ pub(crate) fn own_memory() -> Result<(u64, u64)> {
     Ok((now, kilobytes(&status, "VmHWM:").unwrap_or(now)))
 }
 
+/// The peak resident memory of a process, in bytes.
+pub(crate) fn peak(process: u32) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    kilobytes(&status, "VmHWM:").context("a process without memory")
+}
+
 /// The anonymous memory of a process, in bytes: mostly that of its allocator.
 pub(crate) fn anonymous(process: u32) -> Result<u64> {
     let path = format!("/proc/{process}/status");

@@ -6,6 +6,7 @@ use super::encoding::{Checksum, Coding};
 use bytes::Bytes;
 use mainstay_catalog::{Blob, BlobError};
 use rustix::buffer::spare_capacity;
+use rustix::io::ReadWriteFlags;
 use std::{
     fs::File,
     io,
@@ -111,9 +112,24 @@ impl Content {
         Ok(())
     }
 
-    /// Whether a compressed block is in memory.
-    pub(super) fn is_ready(&self, block: usize, coding: Coding) -> bool {
-        matches!(self.compressed(coding).blocks[block].get(), Some(StoredBlock::Memory(_)))
+    /// Whether the system has a range of the bytes of all lines in memory, so that reading it does not
+    /// wait for a disk.
+    pub(super) fn is_cached(&self, span: &Range<u64>) -> bool {
+        match &self.storage {
+            Storage::Memory(_) => true,
+            Storage::File { lines, .. } => is_cached(lines, span),
+        }
+    }
+
+    /// The same for a compressed block. One that is not compressed yet is not in memory.
+    pub(super) fn is_block_cached(&self, block: usize, coding: Coding) -> bool {
+        match (self.compressed(coding).blocks[block].get(), &self.storage) {
+            (Some(StoredBlock::Memory(_)), _) => true,
+            (Some(StoredBlock::File { offset, length, .. }), Storage::File { compressed, .. }) => {
+                is_cached(compressed, &(*offset..*offset + *length as u64))
+            }
+            _ => false,
+        }
     }
 
     /// Compressed blocks that are in the file, in one piece.
@@ -220,6 +236,18 @@ impl Content {
             }
         }
     }
+}
+
+/// Whether the first and the last byte of a span are in the page cache of the system, which reads ahead:
+/// then what is between them is there, too, but for rare cases, in which a read waits.
+fn is_cached(file: &File, span: &Range<u64>) -> bool {
+    let is_cached = |offset| {
+        let mut byte = [0];
+        let mut buffers = [io::IoSliceMut::new(&mut byte)];
+        // File systems that cannot tell return an error.
+        rustix::io::preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT) == Ok(1)
+    };
+    span.is_empty() || (is_cached(span.start) && is_cached(span.end - 1))
 }
 
 /// Appends `length` bytes of a file. The space for them is not filled with zeros before.

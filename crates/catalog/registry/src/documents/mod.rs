@@ -176,9 +176,9 @@ impl ServedDocuments {
         self.content.read(&self.starts, span, out)
     }
 
-    /// Whether compressed blocks are in memory.
+    /// Whether compressed blocks are kept, and reading them does not wait for a disk.
     pub(crate) fn are_ready(&self, blocks: &Range<usize>, coding: Coding) -> bool {
-        blocks.clone().all(|block| self.content.is_ready(block, coding))
+        blocks.clone().all(|block| self.content.is_block_cached(block, coding))
     }
 
     /// Whether compressed blocks are shorter than `length` together and should be read with the next
@@ -205,7 +205,12 @@ impl ServedDocuments {
         self.content.block(block, coding, &self.starts, self.span_of(documents))
     }
 
-    /// Whether reading does no input or output.
+    /// Whether reading these spans does not wait for a disk.
+    pub(crate) fn are_cached(&self, spans: &[Range<u64>]) -> bool {
+        spans.iter().all(|span| self.content.is_cached(span))
+    }
+
+    /// Whether the documents are in memory, where reading decompresses them.
     pub(crate) fn is_in_memory(&self) -> bool {
         !self.content.is_in_file()
     }

@@ -25,7 +25,10 @@ use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 /// The length of a piece, in bytes.
 const PIECE: u64 = 256 << 10;
-/// Blobs in memory are decompressed in place up to this length, in bytes.
+/// The length of a piece that is read without coding, in bytes: short enough that its memory is used
+/// again while it is still in the caches of the processor.
+const PLAIN_PIECE: u64 = 64 << 10;
+/// Documents are read in place up to this length, in bytes, if no disk is read for them.
 const IN_PLACE: u64 = 256 << 10;
 /// Documents that fill no block are compressed in place up to this length, in bytes.
 const COMPRESSED_IN_PLACE: u64 = 16 << 10;
@@ -122,7 +125,15 @@ impl Download {
         length: Option<u64>,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self::new(documents, Rest::Selected { selection, next: 0 }, length, permit)
+        let rest = match &selection {
+            // Bytes in a file may be divided anywhere.
+            Selection::These(chosen) if !documents.is_in_memory() => {
+                let spans = spans(&documents, chosen, &mut 0, |_, _| true);
+                Rest::Parts(spans.into_iter().map(Part::Span).collect())
+            }
+            _ => Rest::Selected { selection, next: 0 },
+        };
+        Self::new(documents, rest, length, permit)
     }
 
     /// The lines of the selected documents, compressed.
@@ -205,7 +216,7 @@ impl Download {
             Rest::Parts(parts) => match parts.pop_front()? {
                 Part::Text(text) => Some(Step::Text(text)),
                 Part::Span(span) => {
-                    let end = documents.chunk_end(span.start, PIECE).min(span.end);
+                    let end = documents.chunk_end(span.start, PLAIN_PIECE).min(span.end);
                     if end < span.end {
                         parts.push_front(Part::Span(end..span.end));
                     }
@@ -218,7 +229,7 @@ impl Download {
                 self.next_step()
             }
             Rest::Selected { selection: Selection::These(chosen), next } => {
-                let spans = spans(documents, chosen, next, |_, length| length < PIECE);
+                let spans = spans(documents, chosen, next, |_, length| length < PLAIN_PIECE);
                 (!spans.is_empty()).then_some(Step::Read(spans))
             }
             Rest::Encoded { selection, next, stream } => {
@@ -258,14 +269,14 @@ impl Download {
         }
     }
 
-    /// Whether a step needs neither input and output nor much processor time.
+    /// Whether a step neither waits for a disk nor needs much processor time.
     fn is_short(&self, step: &Step) -> bool {
         let length =
             |spans: &[Range<u64>]| -> u64 { spans.iter().map(|span| span.end - span.start).sum() };
         let documents = &self.documents;
         match step {
             Step::Text(_) => true,
-            Step::Read(spans) => documents.is_in_memory() && length(spans) <= IN_PLACE,
+            Step::Read(spans) => length(spans) <= IN_PLACE && documents.are_cached(spans),
             Step::Blocks(blocks, coding) => documents.are_ready(blocks, *coding),
             Step::Compress(spans, _) => {
                 documents.is_in_memory() && length(spans) <= COMPRESSED_IN_PLACE
