@@ -16,12 +16,17 @@ use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cluster, DeleteOptions, ObjectList};
 use mainstay_clock::Clock;
+use mainstay_image::build::{self, LayerFiles};
+use mainstay_image::manifest::{ImageConfig, RunConfig};
+use mainstay_image::platform::Platform;
+use mainstay_image::reference::ImageReference;
+use mainstay_image::store::ImageStore;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Options of `cluster-catalog`.
@@ -50,8 +55,8 @@ const NAME: &str = "certified";
 /// The image in the registry of the API's process.
 const IMAGE: &str = "localhost/certified:v1";
 /// A ClusterCatalog whose last document is invalid, and its image.
-const HOSTILE_NAME: &str = "invalid";
-const HOSTILE_IMAGE: &str = "localhost/invalid:v1";
+const INVALID_NAME: &str = "invalid";
+const INVALID_IMAGE: &str = "localhost/invalid:v1";
 /// The interval between two polls of the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The timeout of each wait.
@@ -70,13 +75,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let work = arguments.program.folder()?;
     let mut image = OsString::from(format!("{IMAGE}="));
     image.push(&folder);
-    let hostile = late_error(&folder, work.path())?;
-    let mut hostile_image = OsString::from(format!("{HOSTILE_IMAGE}="));
-    hostile_image.push(&hostile);
-    let up_arguments = ["--bare".into(), "--image".into(), image, "--image".into(), hostile_image];
+    let up_arguments = ["--bare".into(), "--image".into(), image];
     let up = MainstayServer::start_with(&program, Data::Memory, &up_arguments, work.path()).await?;
     let cluster = Cluster::new(up.api.client.clone());
     let registry = registry(work.path())?;
+    let invalid_image = INVALID_IMAGE.replace("localhost", &registry);
+    push_invalid(&program, &folder, work.path(), &invalid_image)?;
     let mut measured = Measured { clock: up.api.clock, rows: Vec::new() };
 
     let run = start_controllers(&program, work.path())?;
@@ -123,15 +127,14 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     measured.add("all-gzip", "`all` with gzip, not the first time", download);
     let memory = Usage::of(&[run.process()])?.memory;
     measured.add("memory-served", "memory after all requests", Figure::size(memory));
-    let image = HOSTILE_IMAGE.replace("localhost", &registry);
-    create(&cluster, HOSTILE_NAME, &image, false).await?;
+    create(&cluster, INVALID_NAME, &invalid_image, false).await?;
     measured
         .until("the invalid catalog is refused", || async {
-            let catalog = find(&cluster, HOSTILE_NAME).await;
+            let catalog = find(&cluster, INVALID_NAME).await;
             catalog.is_some_and(|catalog| catalog.condition("Progressing") == Some("True"))
         })
         .await?;
-    let refused = find(&cluster, HOSTILE_NAME).await.context("the invalid catalog is gone")?;
+    let refused = find(&cluster, INVALID_NAME).await.context("the invalid catalog is gone")?;
     anyhow::ensure!(
         format!("{refused:?}").contains("did not find expected"),
         "the invalid catalog was not refused for its last document: {refused:?}"
@@ -142,7 +145,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         "peak of the memory, also with the same catalog whose last document is invalid",
         Figure::size(peak),
     );
-    cluster.delete(&CLUSTER_CATALOG, None, HOSTILE_NAME, &DeleteOptions::default()).await?;
+    cluster.delete(&CLUSTER_CATALOG, None, INVALID_NAME, &DeleteOptions::default()).await?;
 
     if arguments.poll > 0 {
         let version =
@@ -267,32 +270,51 @@ async fn find(cluster: &Cluster, name: &str) -> Option<Object> {
     cluster.find(&CLUSTER_CATALOG, None, name).await.ok().flatten()
 }
 
-/// Copies a folder; `last` is then the copy of the file that a catalog reads last.
-fn copy(folder: &Path, target: &Path, last: &mut Option<PathBuf>) -> Result<()> {
-    fs::create_dir_all(target)?;
+/// The files below a folder, in the order in which a catalog reads them.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let copied = target.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &copied, last)?;
+            files(&entry.path(), found)?;
         } else {
-            fs::copy(entry.path(), &copied)?;
-            *last = Some(copied);
+            found.push(entry.path());
         }
     }
     Ok(())
 }
 
-/// A copy of a catalog whose last document is invalid.
-fn late_error(catalog: &Path, work: &Path) -> Result<PathBuf> {
-    let folder = work.join("late-error");
-    let mut last = None;
-    copy(catalog, &folder, &mut last)?;
-    let last = last.context("a catalog without files")?;
-    let mut file = fs::OpenOptions::new().append(true).open(last)?;
-    file.write_all(b"\n---\nschema: olm.package\nname: [a\n")?;
-    Ok(folder)
+/// Pushes an image of a catalog whose last document is made invalid.
+fn push_invalid(program: &Path, catalog: &Path, work: &Path, image: &str) -> Result<()> {
+    let mut found = Vec::new();
+    files(catalog, &mut found)?;
+    let mut layer = LayerFiles::default();
+    for file in &found {
+        let mut content = fs::read(file)?;
+        if Some(file) == found.last() {
+            content.extend_from_slice(b"\n---\nschema: olm.package\nname: [a\n");
+        }
+        let name = Path::new("configs").join(file.strip_prefix(catalog)?);
+        layer.add(name.to_str().context("a name that is no text")?, content)?;
+    }
+    let folder = work.join("invalid");
+    let store = ImageStore::open(&folder)?;
+    let label = ("operators.operatorframework.io.index.configs.v1".to_owned(), "/configs".into());
+    let config = RunConfig { labels: [label].into(), ..RunConfig::default() };
+    let config = ImageConfig { config, ..ImageConfig::default() };
+    let layer = build::layer(&store, &layer)?;
+    let built = build::image(&store, Platform::host(), config, &[layer])?;
+    store.set(&ImageReference::parse(INVALID_IMAGE)?, &built)?;
+    let credentials = work.join("kubeconfig.registry/config.json");
+    let pushed = Command::new(program)
+        .args(["image", "push", INVALID_IMAGE, image, "--store"])
+        .arg(folder)
+        .arg("--authfile")
+        .arg(credentials)
+        .output()?;
+    let error = String::from_utf8_lossy(&pushed.stderr);
+    anyhow::ensure!(pushed.status.success(), "pushing the invalid catalog: {error}");
+    Ok(())
 }
 
 /// A client of the catalog server, over one TLS connection.
