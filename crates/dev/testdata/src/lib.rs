@@ -18,6 +18,10 @@
 //! This crate does not fetch data, and does not cache unpacked archives; unpacking the largest
 //! takes less than two seconds.
 
+mod python_json;
+
+pub use python_json::python_json;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;

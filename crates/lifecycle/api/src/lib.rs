@@ -79,6 +79,7 @@ pub use olm_v1::{
     ProbeAssertion, ProbeAssertionType, ProbeGroupKind, ProbeSelector, ProbeSelectorType,
     ProgressionProbe, ResolvedCatalogSource, ResolvedImageSource, RevisionStatus,
     ServiceAccountReference, UpgradeConstraintPolicy, olm_v1_cluster_roles, olm_v1_crds,
+    require_service_accounts,
 };
 pub use operator::{
     ComponentCondition, ComponentRef, Components, Operator, OperatorSpec, OperatorStatus,

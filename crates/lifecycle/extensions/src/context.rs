@@ -1,7 +1,10 @@
 //! What the controllers of the subsystem share.
 
 use crate::cluster_catalog::{Contents, LoadCounters};
-use mainstay_api::ClusterCatalog;
+use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
+use crate::features::Features;
+use crate::resources::Resources;
+use mainstay_api::{ClusterCatalog, ClusterExtension};
 use mainstay_client::{Cache, Cluster, Recorder};
 use mainstay_clock::Clock;
 use mainstay_images::{Puller, Requester};
@@ -34,6 +37,22 @@ pub(crate) struct Context {
     pub(crate) catalogs: Cache<ClusterCatalog>,
     /// Changes with each change of a ClusterCatalog.
     pub(crate) catalog_changes: watch::Sender<u64>,
-    /// Changes with each catalog that a replica serves.
+    /// Changes with each catalog that this process serves from now on, or with other content.
     pub(crate) served_changes: watch::Sender<u64>,
+    /// The features that the administrator chose.
+    pub(crate) features: Features,
+    /// The namespace with pull secrets and releases.
+    pub(crate) system_namespace: String,
+    /// Every ClusterExtension.
+    pub(crate) extensions: Cache<ClusterExtension>,
+    /// What the releases of extensions say about themselves without being read, indexed by extension.
+    pub(crate) releases: Cache<ReleaseHead>,
+    /// The resources of kinds.
+    pub(crate) resources: Resources,
+    /// The objects of extensions.
+    pub(crate) managed: ManagedObjects,
+    /// Extensions of one package take turns.
+    pub(crate) turns: Turns,
+    /// Held while an extension writes its objects.
+    pub(crate) installing: tokio::sync::Mutex<()>,
 }

@@ -3,6 +3,8 @@
 //! ```text
 //! ClusterCatalog ─► resolve the tag ─► pull ─► stored catalog ─┬─► HTTP API (/catalogs/NAME/api/v1)
 //!                     (poll: nothing new, nothing else)        └─► status, Events, metrics
+//!
+//! ClusterExtension ─► resolve in those catalogs ─► pull, render ─► objects, release, status
 //! ```
 //!
 //! A digest is pulled and parsed once. Its content stays in a folder that the next start opens
@@ -12,9 +14,15 @@
 //! catalogs in [`Options::served`].
 
 mod cluster_catalog;
+mod cluster_extension;
+mod conditions;
 mod context;
 mod error;
+mod features;
+mod image_texts;
+mod resources;
 mod start;
 
 pub use cluster_catalog::folder_reference;
+pub use features::{Features, TrustMode};
 pub use start::{EXPERIMENTAL_SUBSYSTEM, Extensions, Options, SUBSYSTEM};

@@ -1,9 +1,12 @@
 //! Startup: builds the shared context and registers all controllers.
 
 use crate::cluster_catalog::{Contents, LoadCounters, write_metrics};
+use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
 use crate::context::Context;
+use crate::features::Features;
+use crate::resources::Resources;
 use futures::future::BoxFuture;
-use mainstay_api::{ClusterCatalog, CrdChannel, resources};
+use mainstay_api::{ClusterCatalog, ClusterExtension, CrdChannel, resources};
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_controller::{
@@ -51,8 +54,12 @@ pub struct Options {
     pub folders: BTreeMap<String, Arc<ServedCatalog>>,
     /// The catalogs that the HTTP API serves.
     pub served: Arc<ServedCatalogs>,
-    /// The pause after the first failed pull, which doubles up to the second value.
+    /// The pause after the first failed attempt, which doubles up to the second value.
     pub retry: (Duration, Duration),
+    /// The features that the administrator chose.
+    pub features: Features,
+    /// Whether ClusterExtensions are reconciled; otherwise only ClusterCatalogs are.
+    pub extensions: bool,
 }
 
 impl Options {
@@ -69,6 +76,8 @@ impl Options {
             folders: BTreeMap::new(),
             served: Arc::default(),
             retry: (Duration::from_millis(500), Duration::from_mins(2)),
+            features: Features::default(),
+            extensions: true,
         }
     }
 }
@@ -114,6 +123,8 @@ impl Extensions {
             folders,
             served,
             retry,
+            features,
+            extensions: has_extensions,
         } = options;
         let client = cluster.clone().with_user_agent(USER_AGENT);
         let mut caches = CacheSet::new(cluster.clone(), stop.clone());
@@ -121,13 +132,18 @@ impl Extensions {
             .start(Cache::builder(Selection::all(resources::CLUSTER_CATALOG), |object| {
                 ClusterCatalog::from_object(object).ok()
             }));
+        let extensions = caches
+            .start(Cache::builder(Selection::all(resources::CLUSTER_EXTENSION), |object| {
+                ClusterExtension::from_object(object).ok()
+            }));
+        let releases = caches.start(ReleaseHead::cache(&system_namespace));
         let context = Arc::new(Context {
             puller: Puller::new(images, client.clone()),
             cluster: client,
             clock,
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             requester: Requester {
-                namespace: system_namespace,
+                namespace: system_namespace.clone(),
                 name: SERVICE_ACCOUNT.to_owned(),
                 uid: String::new(),
                 secrets: pull_secrets,
@@ -139,11 +155,24 @@ impl Extensions {
             catalogs,
             catalog_changes: watch::Sender::new(0),
             served_changes: watch::Sender::new(0),
+            features,
+            system_namespace,
+            extensions,
+            releases,
+            resources: Resources::default(),
+            managed: ManagedObjects::new(cluster.clone(), stop.clone()),
+            turns: Turns::default(),
+            installing: tokio::sync::Mutex::new(()),
         });
         let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
         match role {
             // One line for each module with controllers.
-            Role::Leader => crate::cluster_catalog::register(&mut controllers, retry),
+            Role::Leader => {
+                crate::cluster_catalog::register(&mut controllers, retry);
+                if has_extensions {
+                    crate::cluster_extension::register(&mut controllers, retry);
+                }
+            }
             Role::Replica => crate::cluster_catalog::register_replica(&mut controllers, retry),
         }
         Self { context, controllers: controllers.start(), stop }

@@ -2,7 +2,8 @@
 
 use super::error::error_line;
 use super::{CatalogPlace, ImageContentError, MissingIdentity, PulledImage, Puller};
-use mainstay_bundle::Bundle;
+use mainstay_bundle::render::{RegistryV1Bundle, RenderError};
+use mainstay_bundle::{Bundle, BundleFolder, Limits};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_image::unpack::{self, UnpackError};
 use mainstay_object::Object;
@@ -15,6 +16,17 @@ const MANIFESTS_LABEL: (&str, &str) =
     ("operators.operatorframework.io.bundle.manifests.v1", "manifests");
 const METADATA_LABEL: (&str, &str) =
     ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
+
+/// Why an image has no bundle that operator-controller of OLM v1 could install.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryV1Error {
+    /// The layers cannot be unpacked.
+    #[error(transparent)]
+    Unpack(UnpackError),
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Read(#[from] RenderError),
+}
 
 /// The folder of an unpacked image. Dropping this removes it.
 pub(crate) struct UnpackedImage(PathBuf);
@@ -148,6 +160,18 @@ impl Puller {
             Ok(object)
         };
         bundle.manifests().iter().map(object).collect()
+    }
+
+    /// Reads the bundle in an image as operator-controller of OLM v1 does, whatever the labels of the
+    /// image say. Blocks.
+    ///
+    /// # Errors
+    /// If the layers cannot be unpacked, or they hold no bundle.
+    pub fn registry_v1(&self, image: &PulledImage) -> Result<RegistryV1Bundle, RegistryV1Error> {
+        let only = [MANIFESTS_LABEL.1, METADATA_LABEL.1].map(str::to_owned);
+        let unpacked = self.unpack(image, only.into()).map_err(RegistryV1Error::Unpack)?;
+        let folder = BundleFolder::new(unpacked.path());
+        Ok(RegistryV1Bundle::read(&folder, &Limits::default())?)
     }
 
     /// Unpacks files and folders of an image, all of it if `only` names none. Blocks.

@@ -20,7 +20,7 @@ mod place;
 mod pull;
 mod steps;
 
-pub use content::{check_identity, within};
+pub use content::{RegistryV1Error, check_identity, within};
 pub use documents::DocumentsError;
 pub use error::{ImageContentError, LocalImageError, MissingIdentity, PullError};
 pub use place::CatalogPlace;

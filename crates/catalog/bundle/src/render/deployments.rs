@@ -1,7 +1,10 @@
 //! Deployments of the ClusterServiceVersion, with OLM's annotations, certificates and
 //! configuration.
 
-use super::{CertificateSecret, RenderContext, objects, registry_v1::Deployment, webhooks};
+use super::{
+    CertificateSecret, RenderContext, TemplateAnnotations, objects, registry_v1::Deployment,
+    webhooks,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -33,7 +36,10 @@ fn one(context: &RenderContext<'_>, deployment: &Deployment) -> Value {
             annotations.extend(own.unwrap_or_default());
         }
         annotations.insert("olm.targetNamespaces".to_owned(), context.targets.join(",").into());
-        annotations.insert("olm.operatorNamespace".to_owned(), context.settings.namespace.into());
+        if context.settings.template_annotations == TemplateAnnotations::Namespaces {
+            let namespace = context.settings.namespace.into();
+            annotations.insert("olm.operatorNamespace".to_owned(), namespace);
+        }
         metadata["annotations"] = Value::Object(annotations);
     }
     let serves = bundle.webhooks.iter().any(|webhook| webhook.deployment == deployment.name);

@@ -2,7 +2,7 @@
 
 use super::{
     CertificateProvider, RegistryV1Bundle, RenderError, RenderSettings, SupportError,
-    configuration, targets,
+    TemplateAnnotations, configuration, targets,
 };
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ pub struct InstallSettings<'a> {
     pub deployment_config: bool,
     /// The configuration, YAML or JSON.
     pub config: Option<&'a [u8]>,
+    /// The annotations of Pod templates.
+    pub template_annotations: TemplateAnnotations,
 }
 
 impl<'a> InstallSettings<'a> {
@@ -33,6 +35,7 @@ impl<'a> InstallSettings<'a> {
             single_namespaces: true,
             deployment_config: true,
             config: None,
+            template_annotations: TemplateAnnotations::Namespaces,
         }
     }
 }
@@ -65,6 +68,7 @@ impl RegistryV1Bundle {
             targets: &targets,
             certificates: install.certificates,
             deployment_config: config.deployment.as_ref(),
+            template_annotations: install.template_annotations,
         })
     }
 

@@ -59,6 +59,18 @@ pub struct RenderSettings<'a> {
     pub certificates: Option<&'a dyn CertificateProvider>,
     /// Changes in the Deployments.
     pub deployment_config: Option<&'a DeploymentConfig>,
+    /// The annotations of Pod templates.
+    pub template_annotations: TemplateAnnotations,
+}
+
+/// The annotations that Pod templates get beside those of the ClusterServiceVersion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TemplateAnnotations {
+    /// `olm.targetNamespaces` and `olm.operatorNamespace`: OLM v1 from 1.11 on.
+    #[default]
+    Namespaces,
+    /// `olm.targetNamespaces` only: OLM v1 up to 1.10.
+    TargetNamespaces,
 }
 
 impl RegistryV1Bundle {

@@ -102,6 +102,11 @@ impl RegistryV1Bundle {
         &self.name
     }
 
+    /// The annotations of the ClusterServiceVersion, with the properties of the bundle.
+    pub const fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.annotations
+    }
+
     /// Whether the bundle supports an install mode.
     pub fn supports(&self, mode: &str) -> bool {
         self.modes.contains(mode)

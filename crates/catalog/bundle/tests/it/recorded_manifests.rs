@@ -83,6 +83,7 @@ fn renderer(
         targets: &targets,
         certificates,
         deployment_config: config.as_ref(),
+        ..RenderSettings::default()
     })
 }
 

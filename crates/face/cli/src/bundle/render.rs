@@ -50,7 +50,7 @@ enum Output {
 
 /// Providers of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Provider {
+pub(crate) enum Provider {
     /// cert-manager: an issuer and a certificate for each deployment with webhooks.
     CertManager,
     /// OpenShift's service CA: annotations.
@@ -60,7 +60,7 @@ enum Provider {
 }
 
 impl Provider {
-    fn certificates(self) -> Option<&'static dyn CertificateProvider> {
+    pub(crate) fn certificates(self) -> Option<&'static dyn CertificateProvider> {
         match self {
             Self::CertManager => Some(&CertManager),
             Self::ServiceCa => Some(&ServiceCa),
@@ -237,6 +237,7 @@ impl RenderOptions {
                     targets: &arguments.watch,
                     certificates,
                     deployment_config: deployment_config.as_ref(),
+                    ..RenderSettings::default()
                 })
             }
         }

@@ -34,6 +34,35 @@ pub fn olm_v1_crds(channel: CrdChannel) -> Vec<Object> {
     crds
 }
 
+/// Definitions for a controller that writes objects with the permissions of ServiceAccounts, as up to OLM
+/// v1.10: an extension must name one, and keeps it.
+#[must_use]
+pub fn require_service_accounts(mut definitions: Vec<Object>) -> Vec<Object> {
+    let extensions = resources::CLUSTER_EXTENSION.group_resource();
+    for definition in definitions.iter_mut().filter(|crd| crd.name() == extensions) {
+        let mut versions = definition.array(&["spec", "versions"]).to_vec();
+        for version in &mut versions {
+            let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+            if let Some(required) = spec["required"].as_array_mut() {
+                required.push("serviceAccount".into());
+            }
+            let account = &mut spec["properties"]["serviceAccount"];
+            account["required"] = json!(["name"]);
+            if let Some(account) = account.as_object_mut() {
+                account.remove("minProperties");
+            }
+            let rules = &mut account["properties"]["name"]["x-kubernetes-validations"];
+            for rule in rules.as_array_mut().into_iter().flatten() {
+                if rule["rule"] == "self == oldSelf" {
+                    rule["message"] = "name is immutable".into();
+                }
+            }
+        }
+        definition.set(&["spec", "versions"], versions.into());
+    }
+    definitions
+}
+
 /// The ClusterRoles for users of ClusterCatalogs and ClusterExtensions.
 ///
 /// The viewer roles are aggregated into `view`, and with it into `edit` and `admin`. The editor roles are

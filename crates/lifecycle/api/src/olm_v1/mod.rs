@@ -33,4 +33,4 @@ pub use cluster_object_set::{
     ObservedPhase, ProbeAssertion, ProbeAssertionType, ProbeGroupKind, ProbeSelector,
     ProbeSelectorType, ProgressionProbe,
 };
-pub use manifests::{CrdChannel, olm_v1_cluster_roles, olm_v1_crds};
+pub use manifests::{CrdChannel, olm_v1_cluster_roles, olm_v1_crds, require_service_accounts};

@@ -8,7 +8,7 @@
 //! downloads that have it open continue.
 
 use mainstay_image::digest::Digest;
-use mainstay_registry::{RegistryIndex, ServedCatalogs, ServedDocuments, stored};
+use mainstay_registry::{RegistryIndex, ServedCatalog, ServedCatalogs, ServedDocuments, stored};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -107,6 +107,11 @@ impl Contents {
         if let Some(before) = before {
             self.remove_unless_used(&before.digest);
         }
+    }
+
+    /// A catalog that clients see, with its documents if they are loaded.
+    pub(crate) fn served(&self, name: &str) -> Option<Arc<ServedCatalog>> {
+        self.served.get(name)
     }
 
     /// Announces a catalog whose content is being loaded: HTTP answers 503 until it is there.

@@ -333,9 +333,10 @@ impl Controller {
 
 /// Serves content for a catalog in place of what it served before.
 pub(super) async fn serve(context: &Arc<Context>, name: &Arc<str>, content: CatalogContent) {
-    let (context, name) = (Arc::clone(context), Arc::clone(name));
+    let (shared, name) = (Arc::clone(context), Arc::clone(name));
     // It ends unexpectedly only when the process does.
-    let _ = tokio::task::spawn_blocking(move || context.contents.serve(&name, content)).await;
+    let _ = tokio::task::spawn_blocking(move || shared.contents.serve(&name, content)).await;
+    context.served_changes.send_modify(|changes| *changes = changes.wrapping_add(1));
 }
 
 /// Stops serving a catalog.

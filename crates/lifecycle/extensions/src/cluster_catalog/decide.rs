@@ -1,10 +1,11 @@
 //! Decisions about a ClusterCatalog: the next step, and the status after it. Plain functions of plain data.
 
+use crate::conditions::{self, condition};
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::names::olm_v1::{CATALOG_FINALIZER, CATALOG_NAME_LABEL};
 use mainstay_api::{
     AvailabilityMode, ClusterCatalog, ClusterCatalogConditionType, ClusterCatalogReason,
-    ClusterCatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, Condition, ConditionStatus,
+    ClusterCatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, ConditionStatus,
     ResolvedCatalogSource, ResolvedImageSource, Time,
 };
 
@@ -13,10 +14,6 @@ const SWITCHED_OFF: &str = "Catalog availability mode is set to Unavailable";
 /// The messages after content was loaded.
 const UNPACKED: &str = "Successfully unpacked and stored content from resolved source";
 const SERVING: &str = "Serving desired content from resolved source";
-/// The limit of the API on a message, in bytes.
-const MAX_MESSAGE: usize = 32_768;
-/// The end of a message that was cut off.
-const TRUNCATED: &str = "\n\n... [message truncated]";
 
 /// The last attempt to load a catalog, in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,11 +133,8 @@ pub(super) fn withdrawn(catalog: &ClusterCatalog, now: Time) -> ClusterCatalogSt
     };
     let generation = catalog.metadata.generation;
     let mut set = |kind, status_value, reason, message: &str| {
-        set_condition(
-            &mut status.conditions,
-            condition(kind, status_value, reason, message, generation),
-            now,
-        );
+        let condition = condition(kind, status_value, reason, message, generation);
+        conditions::set(&mut status.conditions, condition, now);
     };
     let (serving, progressing) =
         (&ClusterCatalogConditionType::Serving, &ClusterCatalogConditionType::Progressing);
@@ -192,54 +186,15 @@ pub(super) fn reported(
         }
     };
     for condition in new {
-        set_condition(&mut status.conditions, condition, now);
+        conditions::set(&mut status.conditions, condition, now);
     }
     status
-}
-
-fn condition(
-    kind: &ClusterCatalogConditionType,
-    status: ConditionStatus,
-    reason: &ClusterCatalogReason,
-    message: &str,
-    observed_generation: i64,
-) -> Condition {
-    Condition {
-        kind: kind.to_string(),
-        status,
-        reason: reason.to_string(),
-        message: truncated(message),
-        observed_generation,
-        last_transition_time: None,
-    }
-}
-
-/// A message within the limit of the API.
-fn truncated(message: &str) -> String {
-    if message.len() <= MAX_MESSAGE {
-        return message.to_owned();
-    }
-    let end = message.floor_char_boundary(MAX_MESSAGE - TRUNCATED.len());
-    format!("{}{TRUNCATED}", &message[..end])
-}
-
-/// Sets a condition of its type. The time changes with the status of the condition only.
-fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition, now: Time) {
-    new.last_transition_time = Some(now);
-    match conditions.iter_mut().find(|condition| condition.kind == new.kind) {
-        Some(before) => {
-            if before.status == new.status && before.last_transition_time.is_some() {
-                new.last_transition_time = before.last_transition_time;
-            }
-            *before = new;
-        }
-        None => conditions.push(new),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditions::{MAX_MESSAGE, TRUNCATED};
     use mainstay_api::ImageSource;
 
     fn time(minute: i64) -> Timestamp {

@@ -1,5 +1,6 @@
 //! Failures to load a catalog, with the messages of catalogd for its condition `Progressing`.
 
+use crate::image_texts::{LayerText, PullText};
 use mainstay_image::unpack::{EntryRefusal, UnpackError};
 use mainstay_images::{DocumentsError, StepError};
 use mainstay_registry::stored::StoreCatalogError;
@@ -140,40 +141,5 @@ fn link_out(error: &UnpackError) -> Option<&str> {
     match error {
         UnpackError::Entry { name, why: EntryRefusal::LinkOut(_), .. } => Some(name),
         _ => None,
-    }
-}
-
-/// A failed pull in the words of catalogd.
-struct PullText<'e>(&'e StepError);
-
-impl fmt::Display for PullText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            StepError::Fetch { .. } if self.0.is_resolving() => {
-                write!(f, "error creating image source: {}", self.0)
-            }
-            error => write!(f, "error copying image: {error}"),
-        }
-    }
-}
-
-/// A layer that cannot be unpacked in the words of catalogd, which counts layers from 0.
-struct LayerText<'e>(&'e UnpackError);
-
-impl fmt::Display for LayerText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (layer, why) = match self.0 {
-            UnpackError::Archive { layer, source } if source.is_truncated() => {
-                (layer, "unexpected EOF".to_owned())
-            }
-            UnpackError::Archive { layer, source } => (layer, source.to_string()),
-            UnpackError::Entry { layer, name, why } => (layer, format!("entry {name:?} {why}")),
-            UnpackError::LimitExceeded { layer, why } => (layer, why.clone()),
-            UnpackError::DiffId { layer, .. } => {
-                (layer, "the content does not have its diff id".to_owned())
-            }
-            other => return write!(f, "{other}"),
-        };
-        write!(f, "error applying layer[{}]: {why}", layer.saturating_sub(1))
     }
 }

@@ -3,6 +3,7 @@
 use super::content::{CatalogContent, Documents};
 use super::failure::LoadFailure;
 use crate::context::Context;
+use crate::image_texts::has_tag;
 use mainstay_api::{ClusterCatalog, ClusterCatalogSourceType};
 use mainstay_image::digest::Digest;
 use mainstay_image::reference::ImageReference;
@@ -36,12 +37,6 @@ pub(super) fn reference(catalog: &ClusterCatalog) -> Result<ImageReference, Load
         return Err(LoadFailure::TagAndDigest);
     }
     Ok(reference)
-}
-
-/// Whether a reference names a tag, beside a digest or not.
-fn has_tag(reference: &str) -> bool {
-    let name = reference.split('@').next().unwrap_or_default();
-    name.rsplit('/').next().is_some_and(|last| last.contains(':'))
 }
 
 /// Resolves the image of a catalog, and opens or creates its content. Nothing is pulled or parsed if

@@ -106,8 +106,12 @@ fn content(value: &Value, level: usize, path: &str, lines: &mut Vec<Vec<String>>
     }
 }
 
-/// The words of a field's name: `lastTransitionTime` becomes `Last Transition Time`.
+/// The words of a field's name: `lastTransitionTime` becomes `Last Transition Time`. A name with other
+/// characters stays as it is: it is the key of a label.
 fn label(field: &str) -> String {
+    if !field.chars().all(|letter| letter.is_alphabetic() || letter == '-') {
+        return field.to_owned();
+    }
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';
     let letters: Vec<char> = field.chars().collect();

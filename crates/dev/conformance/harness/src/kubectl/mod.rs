@@ -174,7 +174,10 @@ impl Target {
             names.extend(words.drain(..count));
         }
         let Some(resource) = resource(cluster, &kind).await? else {
-            return Ok(Err(format!("error: the server doesn't have a resource type \"{kind}\"\n")));
+            // kubectl names the resource without its group.
+            let plural = kind.split('.').next().unwrap_or_default();
+            let error = format!("error: the server doesn't have a resource type \"{plural}\"\n");
+            return Ok(Err(error));
         };
         let namespace = line.namespace.as_deref().unwrap_or("default");
         let namespace = resource.is_namespaced().then(|| namespace.to_owned());
@@ -187,6 +190,9 @@ impl Target {
 }
 
 async fn run_on_object(cluster: &Cluster, line: &CommandLine) -> anyhow::Result<CommandResult> {
+    if line.verb == "delete" && line.arguments.first().is_some_and(|kinds| kinds.contains(',')) {
+        return outcome(delete_kinds(cluster, line).await);
+    }
     let target = match Target::of(cluster, line).await? {
         Ok(target) => target,
         Err(error) => return Ok(CommandResult::new(String::new(), error)),
@@ -273,6 +279,32 @@ fn patch(line: &CommandLine, rest: &[String]) -> anyhow::Result<Patch> {
     })
 }
 
+/// Deletes objects of several kinds: `delete role,rolebinding -l a=b`.
+async fn delete_kinds(cluster: &Cluster, line: &CommandLine) -> anyhow::Result<(String, String)> {
+    let (mut output, mut error) = (String::new(), String::new());
+    let kinds = line.arguments.first().map(String::as_str).unwrap_or_default();
+    for kind in kinds.split(',') {
+        let mut line = line.clone();
+        kind.clone_into(&mut line.arguments[0]);
+        let target = match Target::of(cluster, &line).await? {
+            Ok(target) => target,
+            Err(unknown) => return Ok((output, unknown)),
+        };
+        let (deleted, warning) = delete(cluster, &target, &line).await?;
+        error += &warning;
+        if deleted != NOTHING_FOUND {
+            output += &deleted;
+        }
+    }
+    if output.is_empty() {
+        NOTHING_FOUND.clone_into(&mut output);
+    }
+    Ok((output, error))
+}
+
+/// What kubectl prints if a selector selects nothing.
+const NOTHING_FOUND: &str = "No resources found\n";
+
 /// Deletes objects. The result is the standard output and error.
 async fn delete(
     cluster: &Cluster,
@@ -304,7 +336,7 @@ async fn delete(
     let params = ObjectList::labels(line.selector.clone());
     let list = cluster.list(resource, target.namespace(), &params).await?;
     if list.items.is_empty() {
-        output += "No resources found\n";
+        output += NOTHING_FOUND;
     }
     for item in list.items {
         let namespace = target.namespace().map(|_| item.namespace());

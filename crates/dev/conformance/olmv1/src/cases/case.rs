@@ -126,16 +126,18 @@ impl Case {
         self.steps.iter().map(|step| step.sleep).sum::<Duration>() > LONG
     }
 
-    /// Whether the replay supports the case: it is about ClusterCatalogs only.
+    /// Whether ours supports what the case is about: not object sets, and no Helm charts as bundles.
     pub fn is_supported(&self) -> bool {
-        const LATER: [&str; 2] = ["ClusterExtension", "ClusterObjectSet"];
-        self.steps.iter().all(|step| {
-            let of_later = |kind: &&str| {
-                step.input.contains(&format!("kind: {kind}\n"))
-                    || step.objects.iter().any(|object| object["kind"] == **kind)
-            };
-            !LATER.iter().any(of_later)
-        })
+        let has_charts = self.profile == FeatureProfile::Experimental
+            && self.steps.iter().flat_map(|step| &step.images).any(|image| !image["chart"].is_null());
+        let of_object_sets = self.profile == FeatureProfile::Boxcutter
+            && self.steps.iter().any(|step| {
+                step.objects.iter().any(|object| {
+                    object["kind"] == "ClusterExtension" || object["kind"] == "ClusterObjectSet"
+                }) || step.input.contains("kind: ClusterExtension\n")
+                    || step.input.contains("kind: ClusterObjectSet\n")
+            });
+        !has_charts && !of_object_sets
     }
 }
 

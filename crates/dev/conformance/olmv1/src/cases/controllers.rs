@@ -8,7 +8,7 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
-use mainstay_extensions::{Extensions, Options};
+use mainstay_extensions::{Extensions, Features, Options, TrustMode};
 use mainstay_image::policy::SignaturePolicy;
 use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::ClientSettings;
@@ -40,6 +40,9 @@ pub(super) struct CaseControllers {
     folder: TempDir,
     /// Whether the catalog server has `metas`: a feature gate of the original.
     metas: bool,
+    features: Features,
+    /// Whether operator-controller runs.
+    has_extensions: bool,
 }
 
 impl CaseControllers {
@@ -58,6 +61,11 @@ impl CaseControllers {
             images: images(&folder, network, clock)?,
             folder,
             metas: case.profile != FeatureProfile::Standard,
+            has_extensions: true,
+            features: match case.profile {
+                FeatureProfile::Standard => Features::standard(TrustMode::ServiceAccount),
+                _ => Features::experimental(TrustMode::ServiceAccount),
+            },
         })
     }
 
@@ -76,11 +84,25 @@ impl CaseControllers {
             content,
             served: Arc::clone(&served),
             retry: RETRY,
+            features: self.features,
+            extensions: self.has_extensions,
         };
         let extensions = Extensions::start(&self.cluster, options);
         let (extensions, _) = self.running.insert((extensions, served));
         extensions.synced().await;
         Ok(())
+    }
+
+    /// Starts or stops one process of the original, or all.
+    pub(super) async fn control(&mut self, process: &str, runs: bool) -> anyhow::Result<()> {
+        self.stop().await;
+        // One subsystem stands for both processes. Without catalogd, none of ours runs.
+        if process == "operator-controller" {
+            self.has_extensions = runs;
+        } else if !runs {
+            return Ok(());
+        }
+        self.start().await
     }
 
     /// Stops them.

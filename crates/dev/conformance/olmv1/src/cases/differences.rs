@@ -6,6 +6,7 @@
 //! are at most 1 % of all, or one.
 
 use super::compare::{Difference, Part};
+use super::facts::Facts;
 use super::run::CaseResult;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness::{entries, exceeds, glob};
@@ -44,7 +45,10 @@ pub enum CaseSelection {
 
 /// The expected differences.
 #[derive(Debug, Default)]
-pub struct ExpectedDifferences(Vec<Entry>);
+pub struct ExpectedDifferences {
+    entries: Vec<Entry>,
+    pub(super) facts: Facts,
+}
 
 impl ExpectedDifferences {
     /// Reads the list in a folder.
@@ -54,7 +58,7 @@ impl ExpectedDifferences {
     pub fn read(home: &Path) -> anyhow::Result<Self> {
         let path = home.join(LIST);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        Self::parse(&text)
+        Ok(Self { facts: Facts::read(home)?, ..Self::parse(&text)? })
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
@@ -72,7 +76,7 @@ impl ExpectedDifferences {
             }
             all.push(Entry { line, case: glob(case)?, step: glob(step)?, place: glob(place)? });
         }
-        Ok(Self(all))
+        Ok(Self { entries: all, facts: Facts::default() })
     }
 
     /// The line that lists a difference.
@@ -90,7 +94,7 @@ impl ExpectedDifferences {
                 && entry.step.is_match(step)
                 && entry.place.is_match(&place)
         };
-        self.0.iter().find(fits).map(|entry| entry.line)
+        self.entries.iter().find(fits).map(|entry| entry.line)
     }
 
     /// What is wrong with the results: differences that are not listed, and the list itself unless
@@ -116,10 +120,11 @@ impl ExpectedDifferences {
         if selection != CaseSelection::Named {
             let ran =
                 |entry: &Entry| results.iter().any(|case| entry.is_about(&case.id, &case.rule));
-            let unused = self.0.iter().filter(|entry| {
+            let unused = self.entries.iter().filter(|entry| {
                 !used.contains(&entry.line) && (selection == CaseSelection::All || ran(entry))
             });
             problems.extend(unused.map(|entry| format!("{LIST}:{}: not needed", entry.line)));
+            problems.extend(self.facts.unused(results));
             if excused > 1 && exceeds(excused, steps) {
                 problems.push(format!("{LIST}: {excused} of {steps} steps need it, more than 1 %"));
             }

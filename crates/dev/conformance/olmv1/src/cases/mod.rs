@@ -14,15 +14,17 @@
 //!
 //! Everything that was recorded counts, unless a rule leaves it out: events and layer digests
 //! (`normalize`), and what follows from the original's webhook (`webhook`). Single differences are
-//! listed in `cases-differences.txt` ([`differences`]).
+//! listed in `cases-differences.txt` ([`differences`]), steps in which ours is meant to do something else in
+//! `cases-facts.txt` ([`facts`]).
 //!
-//! What this does not do yet: cases about ClusterExtensions, whose objects include Secrets in words.
+//! What this does not do yet: cases about object sets.
 
 pub mod case;
 pub mod compare;
 mod condition;
 mod controllers;
 pub mod differences;
+pub mod facts;
 mod images;
 mod network;
 mod normalize;
@@ -32,6 +34,7 @@ mod remote;
 mod replay;
 pub mod report;
 pub mod run;
+mod secrets;
 mod system;
 mod webhook;
 

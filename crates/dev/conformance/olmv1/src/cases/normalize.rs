@@ -3,9 +3,12 @@
 
 use super::case::Case;
 use super::placeholders::Placeholders;
+use super::secrets;
+use super::system::SYSTEM_NAMESPACE;
 use mainstay_client::{Cluster, ObjectList};
 use mainstay_conformance_harness::kubectl::LAST_APPLIED;
 use mainstay_object::Object;
+use mainstay_releases::CHUNK_SECRET_TYPE;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
@@ -53,6 +56,7 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 });
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"));
+static REPLICA_SET: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"ReplicaSet "[^"]+""#));
 static REVISION: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"(Resource Version: +)\d+"));
 static DIGEST: LazyLock<Regex> = LazyLock::new(|| super::pattern("sha256:([0-9a-f]{64})"));
 /// What a resolver of names says depends on the machine.
@@ -91,9 +95,13 @@ pub(super) async fn objects(
             continue;
         }
         let list = cluster.list(resource, None, &ObjectList::default()).await?;
-        let own = list.items.iter().filter(|object| belongs_to_case(object, case));
-        all.extend(own.map(|object| normalize(object, digests)));
+        let own: Vec<&Object> =
+            list.items.iter().filter(|object| belongs_to_case(object, case)).collect();
+        let chunks = own.iter().filter(|object| object.str(&["type"]) == Some(CHUNK_SECRET_TYPE));
+        let chunks: Vec<Value> = chunks.map(|object| object.to_value()).collect();
+        all.extend(own.into_iter().map(|object| normalize(object, &chunks, digests)));
     }
+    secrets::collapse_failures(&mut all);
     Ok(all)
 }
 
@@ -105,12 +113,19 @@ fn belongs_to_case(object: &Object, case: &Case) -> bool {
             (object.kind(), object.name()),
             ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt")
         );
-        return is_own(object.namespace()) && !usual;
+        let of_system = object.namespace() == SYSTEM_NAMESPACE
+            && object.kind() == "Secret"
+            && names_case(object, case);
+        return of_system || is_own(object.namespace()) && !usual;
     }
     if object.kind() == "Namespace" {
         return is_own(object.name());
     }
-    // The id of the case is a word of the name, of a label or of an annotation.
+    names_case(object, case)
+}
+
+/// Whether the id of a case is a word of the name, of a label or of an annotation.
+fn names_case(object: &Object, case: &Case) -> bool {
     let mut text = String::new();
     for field in ["name", "labels", "annotations"] {
         if let Some(value) = object.get(&["metadata", field]) {
@@ -125,7 +140,7 @@ fn belongs_to_case(object: &Object, case: &Case) -> bool {
     })
 }
 
-fn normalize(object: &Object, digests: &Digests) -> Value {
+fn normalize(object: &Object, chunks: &[Value], digests: &Digests) -> Value {
     let mut object = object.clone();
     for field in LEFT_OUT {
         object.remove(&["metadata", field]);
@@ -133,12 +148,25 @@ fn normalize(object: &Object, digests: &Digests) -> Value {
     if !object.api_version().starts_with(GROUP) {
         object.remove(&["metadata", "generation"]);
     }
+    if object.kind() == "Deployment" {
+        // It mirrors the generation.
+        object.remove(&["status", "observedGeneration"]);
+        // A field of Kubernetes 1.35 that the recordings lack.
+        object.remove(&["status", "terminatingReplicas"]);
+    }
     object.remove(&["metadata", "annotations", LAST_APPLIED]);
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     if object.get(&["metadata", "annotations"]).is_some_and(is_empty) {
         object.remove(&["metadata", "annotations"]);
     }
     let mut value = object.into_value();
+    generated(&mut value);
+    if value["kind"] == "ConfigMap" {
+        shorten(&mut value);
+    }
+    if value["kind"] == "Secret" {
+        secrets::tell(&mut value, chunks);
+    }
     let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
         condition.remove("lastTransitionTime");
@@ -146,12 +174,85 @@ fn normalize(object: &Object, digests: &Digests) -> Value {
     }
     map_texts(&mut value, &mut |text| placeholders(text));
     digests.mask_messages(&mut value);
+    sort_random_orders(&mut value);
     value
 }
 
+/// The longest value of a ConfigMap that the recordings have, in characters.
+const LONGEST_VALUE: usize = 2_000;
+
+/// Replaces long values of a ConfigMap by their length and digest.
+fn shorten(config: &mut Value) {
+    let data = config.get_mut("data").and_then(Value::as_object_mut);
+    for value in data.into_iter().flat_map(Map::values_mut) {
+        let Some(text) = value.as_str() else { continue };
+        let length = text.chars().count();
+        if length > LONGEST_VALUE {
+            let digest = mainstay_image::digest::Digest::of(text.as_bytes()).hex().to_owned();
+            let digest = digest.get(..16).unwrap_or_default();
+            *value = format!("{{{length} characters, sha256 {digest}}}").into();
+        }
+    }
+}
+
+/// Sorts what has no order: conditions, and what the original has in the order of a Go map, which are
+/// finalizers and the findings of a CRD.
+pub(super) fn sort_random_orders(object: &mut Value) {
+    if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
+        conditions.sort_by(|left, right| left["type"].as_str().cmp(&right["type"].as_str()));
+    }
+    if object["kind"] != "ClusterExtension" {
+        return;
+    }
+    if let Some(Value::Array(finalizers)) = object.pointer_mut("/metadata/finalizers") {
+        finalizers.sort_by(|left, right| left.as_str().cmp(&right.as_str()));
+    }
+    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let Some(Value::String(message)) = condition.get_mut("message") else { continue };
+        if let Some((before, findings)) = message.split_once("validating upgrade for CRD ") {
+            let mut findings: Vec<&str> = findings.split_inclusive(": ").collect();
+            let lines = findings.split_off(1).concat();
+            let mut lines: Vec<&str> = lines.split('\n').collect();
+            lines.sort_unstable();
+            let name = findings.concat();
+            *message = format!("{before}validating upgrade for CRD {name}{}", lines.join("\n"));
+        }
+    }
+}
+
+/// Replaces addresses and certificates by placeholders.
+fn generated(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (&**name, value) {
+                    ("clusterIP", Value::String(text)) if text != "None" => "{ip}".clone_into(text),
+                    ("clusterIPs", Value::Array(items)) => {
+                        for item in items {
+                            *item = "{ip}".into();
+                        }
+                    }
+                    ("caBundle", Value::String(text)) => "{ca}".clone_into(text),
+                    (_, value) => generated(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(generated),
+        _ => {}
+    }
+}
+
 fn placeholders(text: &str) -> String {
+    let text = REPLICA_SET.replace_all(text, "ReplicaSet \"{rs}\"");
+    let text = &*text;
     let text = UID.replace_all(text, "{uid}");
     TIME.replace_all(&text, "{time}").into_owned()
+}
+
+/// A text with a placeholder for each uid.
+pub(super) fn without_uids(text: &str) -> String {
+    UID.replace_all(text, "{uid}").into_owned()
 }
 
 /// What a command printed, with placeholders.
@@ -262,6 +363,7 @@ mod tests {
                     "lastUnpacked": "2024-01-02T03:04:05Z",
                 },
             })),
+            &[],
             &Digests::default(),
         );
         let wanted = json!({

@@ -14,7 +14,7 @@
 use super::case::Case;
 use super::controllers::CaseControllers;
 use super::network::CaseNetwork;
-use super::system::{CaseSystem, SYSTEM_NAMESPACE, crd_channel};
+use super::system::{CaseSystem, SYSTEM_NAMESPACE, cert_manager, crds};
 use anyhow::{Context, bail};
 use futures::future::{BoxFuture, try_join_all};
 use mainstay_api::resources;
@@ -98,7 +98,9 @@ impl RemoteSystem {
     ) -> anyhow::Result<Self> {
         clear(&cluster, &case.namespaces).await?;
         let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT)?;
-        prepare(&cluster, &restricted, mainstay_api::olm_v1_crds(crd_channel(case))).await?;
+        let mut crds = crds(case);
+        crds.extend(cert_manager());
+        prepare(&cluster, &restricted, crds).await?;
         let controllers = CaseControllers::of(case, network, &restricted, Clock::system())?;
         let mut namespaces = case.namespaces.clone();
         namespaces.push(SYSTEM_NAMESPACE.to_owned());

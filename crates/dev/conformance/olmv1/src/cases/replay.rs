@@ -3,10 +3,12 @@
 use super::case::{Case, RecordedStep};
 use super::compare::{self, Difference};
 use super::condition::WaitCondition;
+use super::facts::Facts;
 use super::images::CaseImage;
 use super::network::CaseNetwork;
 use super::normalize::{self, Digests};
 use super::placeholders::Placeholders;
+use super::secrets;
 use super::system::{CaseClusters, CaseSystem};
 use super::webhook;
 use anyhow::{Context, bail};
@@ -31,6 +33,8 @@ pub(super) struct StepDifferences {
     pub(super) found: Vec<Difference>,
     /// The number of outcomes that differ because the original has a webhook.
     pub(super) by_rule: usize,
+    /// The line of the fact that the step was compared with instead.
+    pub(super) fact: Option<usize>,
 }
 
 /// A running case.
@@ -76,7 +80,11 @@ impl<'a> CaseReplay<'a> {
     }
 
     /// Carries out a step, and compares what became of it.
-    pub(super) async fn run_step(&mut self, at: usize) -> anyhow::Result<StepDifferences> {
+    pub(super) async fn run_step(
+        &mut self,
+        at: usize,
+        facts: &Facts,
+    ) -> anyhow::Result<StepDifferences> {
         let case = self.case;
         let step = case.steps.get(at).context("a step")?;
         self.prepare(at, step).await?;
@@ -104,12 +112,15 @@ impl<'a> CaseReplay<'a> {
         for object in &mut recorded {
             self.placeholders.fill_value(object);
             self.digests.mask_messages(object);
+            normalize::sort_random_orders(object);
         }
+        secrets::collapse_failures(&mut recorded);
         let mut ours = self.objects().await?;
         let before = ours.len();
         ours.retain(|object| !webhook::is_unreachable(object, &self.unreachable));
         differences.by_rule += before - ours.len();
         found.extend(compare::objects(&recorded, &ours));
+        differences.fact = facts.apply(case, step.number(), &ours, found);
         for recorded in &step.http {
             let word = |at: usize| recorded["request"][at].as_str().unwrap_or_default();
             let response = self.system.controllers().request(word(0), word(1)).await?;
@@ -135,11 +146,7 @@ impl<'a> CaseReplay<'a> {
             registry.set_fault(repository, *fault);
         }
         if let Some(control) = &step.control {
-            // One subsystem stands for all processes of the original.
-            self.system.controllers().stop().await;
-            if control.runs {
-                self.system.controllers().start().await?;
-            }
+            self.system.controllers().control(&control.process, control.runs).await?;
         }
         Ok(())
     }

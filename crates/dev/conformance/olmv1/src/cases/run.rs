@@ -23,6 +23,8 @@ pub struct ReplayedStep {
     pub expected: Vec<(usize, Difference)>,
     /// The number of outcomes that differ because the original has a webhook.
     pub by_rule: usize,
+    /// The line of the list of facts, if ours is meant to do something else than the original.
+    pub fact: Option<usize>,
 }
 
 impl ReplayedStep {
@@ -137,10 +139,11 @@ async fn run_steps(
     results: &mut Vec<ReplayedStep>,
 ) -> anyhow::Result<()> {
     for (at, step) in case.steps.iter().enumerate() {
-        let differences = replay.run_step(at).await?;
+        let differences = replay.run_step(at, &lists.facts).await?;
         let mut result = ReplayedStep {
             name: step.name.clone(),
             by_rule: differences.by_rule,
+            fact: differences.fact,
             ..ReplayedStep::default()
         };
         for difference in differences.found {

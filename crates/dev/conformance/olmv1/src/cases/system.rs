@@ -8,7 +8,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use mainstay_api::CrdChannel;
 use mainstay_client::Cluster;
+use mainstay_object::Object;
 use mainstay_testkit::{TestCluster, TestClusterSettings};
+use serde_json::json;
 use std::path::Path;
 
 /// The Kubernetes version that the recorded server reported.
@@ -82,12 +84,40 @@ impl CaseClusters {
     }
 }
 
-/// The channel of the CRDs of a case.
-pub(super) const fn crd_channel(case: &Case) -> CrdChannel {
-    match case.profile {
+/// The CRDs of a case.
+pub(super) fn crds(case: &Case) -> Vec<Object> {
+    let channel = match case.profile {
         FeatureProfile::Standard => CrdChannel::Standard,
         FeatureProfile::Experimental | FeatureProfile::Boxcutter => CrdChannel::Experimental,
-    }
+    };
+    mainstay_api::require_service_accounts(mainstay_api::olm_v1_crds(channel))
+}
+
+/// The CRDs that stand for cert-manager.
+pub(super) fn cert_manager() -> Vec<Object> {
+    [("Certificate", "certificates"), ("Issuer", "issuers")]
+        .into_iter()
+        .filter_map(|(kind, plural)| {
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("{plural}.cert-manager.io")},
+                "spec": {
+                    "group": "cert-manager.io",
+                    "scope": "Namespaced",
+                    "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+                    "versions": [{
+                        "name": "v1", "served": true, "storage": true,
+                        "subresources": {"status": {}},
+                        "schema": {"openAPIV3Schema": {
+                            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                        }},
+                    }],
+                },
+            });
+            Object::from_value(crd).ok()
+        })
+        .collect()
 }
 
 /// A cluster and controllers in this process.
@@ -106,7 +136,7 @@ impl InProcessSystem {
             ..TestClusterSettings::default()
         })
         .await;
-        for crd in mainstay_api::olm_v1_crds(crd_channel(case)) {
+        for crd in crds(case).into_iter().chain(cert_manager()) {
             cluster.apply(crd).await;
         }
         let namespace =

@@ -5,7 +5,7 @@ use mainstay_conformance_olmv1::cases::{CaseClusters, case, home, report, run};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cases_of_catalogs_are_as_the_original() {
+async fn cases_are_as_the_original() {
     let what = "recorded behaviour of OLM v1";
     let Some(folder) = mainstay_testdata::unpack("answers/olm-v1", what) else { return };
     let mut cases = case::read_all(&folder.path().join("olm-v1/cases")).unwrap();
@@ -13,7 +13,7 @@ async fn cases_of_catalogs_are_as_the_original() {
     cases.retain(case::Case::is_supported);
     let supported = cases.len();
     let later = all - supported;
-    mainstay_testdata::skipped(&format!("{what}: {later} cases of ClusterExtensions"));
+    mainstay_testdata::skipped(&format!("{what}: {later} cases of object sets and Helm charts"));
     cases.retain(|case| !case.is_long());
     if cases.len() < supported {
         let long = supported - cases.len();

@@ -1,0 +1,149 @@
+//! Bundles: from the image that a catalog names to the objects that install it.
+
+use super::failure::Failure;
+use crate::context::Context;
+use crate::features::TrustMode;
+use crate::image_texts::{LayerText, PullText, has_tag};
+use mainstay_api::ClusterExtension;
+use mainstay_bundle::render::{CertManager, InstallSettings, RenderError, TemplateAnnotations};
+use mainstay_image::reference::{ImageReference, ImageReferenceError};
+use mainstay_images::RegistryV1Error;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A rendered bundle.
+#[derive(Debug)]
+pub(super) struct RenderedBundle {
+    /// The objects, in the order of the renderer.
+    pub(super) objects: Vec<Value>,
+    /// The annotations of its ClusterServiceVersion.
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+/// Pulls the image of a bundle and renders it for an extension.
+///
+/// # Errors
+/// The text and reason for the condition `Progressing`.
+pub(super) async fn render(
+    context: &Arc<Context>,
+    extension: &ClusterExtension,
+    image: &str,
+) -> Result<RenderedBundle, Failure> {
+    let reference = parse_reference(image)?;
+    let pull = context.puller.begin(&reference, &context.requester);
+    let pulled = async {
+        let digest = pull.resolve().await?;
+        pull.fetch(&digest).await
+    };
+    let pulled = pulled.await.map_err(|error| Failure::retrying(PullText(&error).to_string()))?;
+    let puller = context.puller.clone();
+    let read = move || puller.registry_v1(&pulled).map_err(|error| read_failure(&error));
+    let bundle = mainstay_images::blocking(read, Failure::retrying).await?;
+    let spec = &extension.spec;
+    let config = spec.config.as_ref().and_then(|config| config.inline.as_ref());
+    let config = config.map(serde_json::to_vec).transpose();
+    let config = config.map_err(|error| Failure::retrying(error.to_string()))?;
+    let features = &context.features;
+    let certificates = CertManager;
+    let settings = InstallSettings {
+        namespace: &spec.namespace,
+        certificates: Some(&certificates),
+        webhooks: true,
+        single_namespaces: features.single_namespaces,
+        deployment_config: features.deployment_config,
+        config: config.as_deref(),
+        template_annotations: match features.trust {
+            TrustMode::ClusterAdmin => TemplateAnnotations::Namespaces,
+            TrustMode::ServiceAccount => TemplateAnnotations::TargetNamespaces,
+        },
+    };
+    let annotations = bundle.annotations().clone();
+    let objects = bundle.into_installed(&settings).map_err(|error| render_failure(&error))?;
+    Ok(RenderedBundle { objects, annotations })
+}
+
+/// Parses an image reference by the rules of operator-controller.
+fn parse_reference(image: &str) -> Result<ImageReference, Failure> {
+    let unreadable = |error: &ImageReferenceError| {
+        let why = match error {
+            ImageReferenceError::Uppercase(_) => {
+                "invalid reference format: repository name must be lowercase".to_owned()
+            }
+            other => other.to_string(),
+        };
+        Failure::blocked(format!("error parsing image reference \"{image}\": {why}"))
+    };
+    let reference = ImageReference::parse_canonical(image).map_err(|error| unreadable(&error))?;
+    let (has_tag, has_digest) = (has_tag(image), reference.digest().is_some());
+    let why = match (has_tag, has_digest) {
+        (true, true) => {
+            "Docker references with both a tag and digest are currently not supported".to_owned()
+        }
+        (false, false) => format!(
+            "Docker reference {image} is not for an unknown digest case; tag or digest is needed"
+        ),
+        _ => return Ok(reference),
+    };
+    Err(Failure::blocked(format!("error creating reference: {why}")))
+}
+
+fn read_failure(error: &RegistryV1Error) -> Failure {
+    match error {
+        RegistryV1Error::Unpack(error) => Failure::retrying(format!(
+            "error applying image: unpacking layer: {}",
+            LayerText(error)
+        )),
+        RegistryV1Error::Read(error) => render_failure(error),
+    }
+}
+
+fn render_failure(error: &RenderError) -> Failure {
+    match error {
+        RenderError::Configure(error) => Failure::invalid_configuration(error.to_string()),
+        error => Failure::retrying(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reference_of_a_bundle_has_a_registry_and_a_tag_or_a_digest() {
+        let digest = "@sha256:1212121212121212121212121212121212121212121212121212121212121212";
+        for (image, expected) in [
+            ("r.example/a:v1".to_owned(), None),
+            (format!("r.example/a{digest}"), None),
+            (
+                format!("r.example/a:v1{digest}"),
+                Some(
+                    "error creating reference: Docker references with both a tag and digest are currently not supported",
+                ),
+            ),
+            (
+                "r.example/a".to_owned(),
+                Some(
+                    "error creating reference: Docker reference r.example/a is not for an unknown digest case; tag or digest is needed",
+                ),
+            ),
+            (
+                "busybox:1".to_owned(),
+                Some(
+                    "error parsing image reference \"busybox:1\": repository name must be canonical",
+                ),
+            ),
+            (
+                "UPPER/Case:v1".to_owned(),
+                Some(
+                    "error parsing image reference \"UPPER/Case:v1\": invalid reference format: repository name must be lowercase",
+                ),
+            ),
+            (String::new(), Some("error parsing image reference \"\": invalid reference format")),
+        ] {
+            let failure = parse_reference(&image).err();
+            let expected = expected.map(|text| Failure::blocked(text.to_owned()));
+            assert_eq!(failure, expected, "{image}");
+        }
+    }
+}

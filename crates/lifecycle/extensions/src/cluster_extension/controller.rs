@@ -1,0 +1,536 @@
+//! The controller of ClusterExtensions.
+
+use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
+use super::bundle;
+use super::failure::Failure;
+use super::releases::{self, History, ReleasePlan};
+use super::resolve::{self, CatalogInput, Resolution};
+use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress};
+use super::{account, preflight};
+use crate::context::Context;
+use crate::error::Error;
+use mainstay_api::names::olm_v1::{CONTENT_MANAGER_CACHE_FINALIZER, UNPACK_CACHE_FINALIZER};
+use mainstay_api::{ClusterExtension, Time, resources};
+use mainstay_client::{Action, Backoff, Cluster, EventType, Patch, Reconciler};
+use mainstay_controller::{
+    Controllers, KeyQueue, WithOperation as _, api_message, decision, patch,
+};
+use mainstay_object::{NamespacedName, Object};
+use mainstay_resolver::extension::{ExtensionChoice, InstalledExtensionBundle};
+use parking_lot::Mutex;
+use serde_json::json;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many extensions are reconciled at a time.
+const WORKERS: usize = 8;
+/// The finalizers of an extension. Nothing is cleaned up for them: they are there because tools that know
+/// upstream expect them.
+const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
+
+struct Controller {
+    context: Arc<Context>,
+    memories: Mutex<HashMap<NamespacedName, Memory>>,
+    retry: Backoff,
+}
+
+/// The last reconciliation of an extension.
+#[derive(Clone)]
+struct Memory {
+    /// The fingerprint of its input.
+    input: u64,
+    outcome: Outcome,
+    next: Next,
+}
+
+/// What follows a reconciliation as long as its input is the same.
+#[derive(Clone)]
+enum Next {
+    /// Nothing, as long as these objects are as they were left.
+    Rest { objects: Arc<BTreeSet<ObjectKey>>, releases: u64 },
+    /// Another attempt, at a time of the clock's [`Clock::elapsed`](mainstay_clock::Clock::elapsed), after
+    /// so many failures.
+    Retry { due: Duration, failures: u32 },
+    /// Nothing: only another input can help.
+    Blocked,
+}
+
+/// Registers the controller. `retry` has the first and the longest pause before another attempt.
+pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration, Duration)) {
+    let context = controllers.context();
+    controllers
+        .add("cluster_extension")
+        .workers(WORKERS)
+        .watch(&context.extensions, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&context.releases, |_, queue, change| {
+            for release in mainstay_controller::either_side(change) {
+                queue.add(NamespacedName::cluster(&*release.extension));
+            }
+        })
+        .watch(&context.catalogs, |context, queue, _| enqueue_all(context, queue))
+        .watch_source(|enqueuer| {
+            context.managed.notify(enqueuer.clone());
+            let mut served = context.served_changes.subscribe();
+            tokio::spawn(async move {
+                // Ends with the subsystem.
+                while served.changed().await.is_ok() {
+                    enqueuer.with(enqueue_all);
+                }
+            });
+        })
+        .reconcile(Controller {
+            context: Arc::clone(&context),
+            memories: Mutex::default(),
+            retry: Backoff::new(retry.0, retry.1),
+        });
+}
+
+/// A change of a catalog concerns each extension that may choose from it. Those whose package did not
+/// change cost no request.
+fn enqueue_all(context: &Context, queue: &KeyQueue) {
+    for (key, _) in context.extensions.list(None) {
+        queue.add(key);
+    }
+}
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &self.context;
+        let Some(extension) = context.extensions.get(key) else {
+            self.memories.lock().remove(key);
+            return Ok(Action::Done);
+        };
+        if extension.metadata.deletion_timestamp.is_some() {
+            self.memories.lock().remove(key);
+            return self.release(key, &extension).await;
+        }
+        if self.add_finalizers(key, &extension).await? {
+            // The watch event of this write goes on.
+            return Ok(Action::Done);
+        }
+        let package = extension.spec.source.catalog.as_ref();
+        let package = package.map(|filter| &*filter.package_name).unwrap_or_default();
+        let catalogs = resolve::read_catalogs(context, package).await;
+        let input = fingerprint(&extension, &catalogs);
+        let memory = self.memories.lock().get(key).cloned();
+        let memory = memory.filter(|memory| memory.input == input);
+        if let Some(memory) = &memory
+            && let Some(action) = self.rest(key, &memory.next)
+        {
+            self.report(key, &extension, &memory.outcome, None).await?;
+            return Ok(action);
+        }
+        let _turn = context.turns.of(package).await;
+        let attempt = Attempt { context, extension: &extension, input: &catalogs };
+        let (outcome, result) = Box::pin(attempt.run()).await;
+        self.report(key, &extension, &outcome, result.as_ref().err()).await?;
+        let (next, action) = match result {
+            Ok(objects) => {
+                let releases = self.releases(key);
+                (Next::Rest { objects: Arc::new(objects), releases }, Action::Done)
+            }
+            Err(failure) if failure.is_retried() => {
+                let failures = match memory.map(|memory| memory.next) {
+                    Some(Next::Retry { failures, .. }) => failures,
+                    _ => 0,
+                };
+                let wait = self.retry.wait_after(failures);
+                let due = context.clock.elapsed().saturating_add(wait);
+                let failures = failures.saturating_add(1);
+                (Next::Retry { due, failures }, Action::After(wait))
+            }
+            Err(_) => (Next::Blocked, Action::Done),
+        };
+        self.memories.lock().insert(key.clone(), Memory { input, outcome, next });
+        Ok(action)
+    }
+}
+
+/// A fingerprint of all that a reconciliation depends on, but releases and objects.
+fn fingerprint(extension: &ClusterExtension, catalogs: &CatalogInput) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let metadata = &extension.metadata;
+    (&metadata.uid, metadata.generation).hash(&mut hasher);
+    (&metadata.labels, &metadata.annotations).hash(&mut hasher);
+    catalogs.fingerprint.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Controller {
+    /// What to do without another attempt; none if one is needed. The input is that of the last one.
+    fn rest(&self, key: &NamespacedName, next: &Next) -> Option<Action> {
+        match next {
+            Next::Rest { objects, releases } => {
+                let same =
+                    *releases == self.releases(key) && self.context.managed.are_untouched(objects);
+                same.then_some(Action::Done)
+            }
+            Next::Retry { due, .. } => {
+                let wait = due.saturating_sub(self.context.clock.elapsed());
+                (!wait.is_zero()).then_some(Action::After(wait))
+            }
+            Next::Blocked => Some(Action::Done),
+        }
+    }
+
+    /// A fingerprint of the releases of an extension.
+    fn releases(&self, key: &NamespacedName) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for (_, release) in self.context.releases.indexed(&key.name) {
+            release.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Removes the finalizers. The garbage collector deletes the objects, of which the extension is the
+    /// owner.
+    async fn release(
+        &self,
+        key: &NamespacedName,
+        extension: &ClusterExtension,
+    ) -> Result<Action, Error> {
+        let (ours, others): (Vec<_>, Vec<_>) = extension
+            .metadata
+            .finalizers
+            .iter()
+            .partition(|name| FINALIZERS.contains(&name.as_str()));
+        if !ours.is_empty() {
+            self.write_finalizers(key, extension, &json!(others)).await?;
+        }
+        Ok(Action::Done)
+    }
+
+    /// Adds missing finalizers; returns whether there were any.
+    async fn add_finalizers(
+        &self,
+        key: &NamespacedName,
+        extension: &ClusterExtension,
+    ) -> Result<bool, Error> {
+        let mut finalizers = extension.metadata.finalizers.clone();
+        for name in FINALIZERS {
+            if !finalizers.iter().any(|present| present == name) {
+                finalizers.push(name.to_owned());
+            }
+        }
+        if finalizers.len() == extension.metadata.finalizers.len() {
+            return Ok(false);
+        }
+        self.write_finalizers(key, extension, &json!(finalizers)).await?;
+        Ok(true)
+    }
+
+    async fn write_finalizers(
+        &self,
+        key: &NamespacedName,
+        extension: &ClusterExtension,
+        finalizers: &serde_json::Value,
+    ) -> Result<(), Error> {
+        let patch = Patch::Merge(json!({"metadata": {
+            "resourceVersion": extension.metadata.resource_version,
+            "finalizers": finalizers,
+        }}));
+        let resource = &resources::CLUSTER_EXTENSION;
+        match self.context.cluster.patch(resource, None, &key.name, &patch).await {
+            // The object went meanwhile.
+            Err(error) if error.is_not_found() => Ok(()),
+            written => {
+                Ok(written.map(drop).during("writing the finalizers of a ClusterExtension")?)
+            }
+        }
+    }
+
+    /// Writes the status if it differs.
+    async fn report(
+        &self,
+        key: &NamespacedName,
+        extension: &ClusterExtension,
+        outcome: &Outcome,
+        failure: Option<&Failure>,
+    ) -> Result<(), Error> {
+        let context = &self.context;
+        let status = status::after(extension, outcome, Time::new(context.clock.now()));
+        let Some(patch) = patch::of_view(extension, &status)? else { return Ok(()) };
+        let resource = &resources::CLUSTER_EXTENSION;
+        match context.cluster.patch_status(resource, None, &key.name, &patch).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            written => written.map(drop).during("writing the status of a ClusterExtension")?,
+        }
+        let (decision, event, why) = match (failure, &outcome.installed) {
+            (Some(failure), _) if failure.is_retried() => {
+                ("retrying", (EventType::Warning, "Retrying"), failure.message().to_owned())
+            }
+            (Some(failure), _) => {
+                ("blocked", (EventType::Warning, "Blocked"), failure.message().to_owned())
+            }
+            (None, Installed::Bundle(bundle)) => {
+                let why = format!("{} {} is installed", bundle.name, bundle.version);
+                ("installed", (EventType::Normal, "Installed"), why)
+            }
+            (None, _) => return Ok(()),
+        };
+        decision::log("ClusterExtension", &key.name, decision, &why);
+        let said = |status: &mainstay_api::ClusterExtensionStatus| {
+            let summary = |condition: &mainstay_api::Condition| {
+                (condition.kind.clone(), condition.status.clone(), condition.message.clone())
+            };
+            let counts = |condition: &&mainstay_api::Condition| {
+                condition.kind == "Installed" || condition.kind == "Progressing"
+            };
+            status.conditions.iter().filter(counts).map(summary).collect::<BTreeSet<_>>()
+        };
+        if said(&extension.status) != said(&status) {
+            context.recorder.publish(&extension.to_object()?, event.0, event.1, why);
+        }
+        Ok(())
+    }
+}
+
+/// One reconciliation of an extension.
+struct Attempt<'a> {
+    context: &'a Arc<Context>,
+    extension: &'a ClusterExtension,
+    input: &'a CatalogInput,
+}
+
+/// The objects of an extension, or why they are not as its spec says.
+type Applied = Result<BTreeSet<ObjectKey>, Failure>;
+
+impl Attempt<'_> {
+    /// Reconciles the extension; returns what its status says, and its objects.
+    async fn run(&self) -> (Outcome, Applied) {
+        let unknown = |failure: Failure| {
+            let outcome = Outcome {
+                installed: Installed::Unknown(failure.message().to_owned()),
+                progress: failure.progress(),
+                deprecations: Deprecations::Unchanged,
+            };
+            (outcome, Err(failure))
+        };
+        let cluster = match account::client(self.context, self.extension).await {
+            Ok(cluster) => cluster,
+            Err(failure) => return unknown(failure),
+        };
+        let history = match releases::history(self.context, &self.extension.metadata.name).await {
+            Ok(history) => history,
+            Err(failure) => {
+                let (mut outcome, applied) = unknown(failure);
+                let why = "retrying to get installed bundle".to_owned();
+                outcome.progress = Progress::Retrying(why);
+                return (outcome, applied);
+            }
+        };
+        let before = history.installed();
+        let resolved = before.as_ref().map(|bundle| InstalledExtensionBundle {
+            name: bundle.name.clone(),
+            version: bundle.version.clone(),
+            release: bundle.release.clone(),
+        });
+        let features = &self.context.features;
+        let resolution = resolve::resolve(
+            self.extension,
+            features.explicit_releases,
+            resolved.as_ref(),
+            self.input,
+        );
+        let (installed, deprecations, applied) = match resolution {
+            Resolution::Failed(failure) => {
+                let failure = Failure::retrying(failure.message);
+                (before, Deprecations::Unknown, Err(failure))
+            }
+            Resolution::Kept => {
+                let applied = self.repair(&cluster, &history).await;
+                (before, Deprecations::Unknown, applied)
+            }
+            Resolution::Chosen(choice) => {
+                let applied = Box::pin(self.install(&cluster, history, &choice)).await;
+                let deprecations = Deprecations::Known(choice.deprecation.clone());
+                match applied {
+                    Ok((bundle, objects)) => (Some(bundle), deprecations, Ok(objects)),
+                    Err(failure) => {
+                        let text = format!(
+                            "error for resolved bundle \"{}\" with version \"{}\"",
+                            choice.bundle, choice.version
+                        );
+                        (before, deprecations, Err(failure.within(&text)))
+                    }
+                }
+            }
+        };
+        let progress = match &applied {
+            Ok(_) => Progress::Reached,
+            Err(failure) => failure.progress(),
+        };
+        let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
+        (Outcome { installed, progress, deprecations }, applied)
+    }
+
+    fn marks(&self) -> ReleaseMarks<'_> {
+        let ClusterExtension { metadata, spec, .. } = self.extension;
+        ReleaseMarks { uid: &metadata.uid, name: &metadata.name, namespace: &spec.namespace }
+    }
+
+    /// Installs the chosen bundle, upgrades to it, or repairs the objects of the installed one.
+    async fn install(
+        &self,
+        cluster: &Cluster,
+        history: History,
+        choice: &ExtensionChoice,
+    ) -> Result<(InstalledBundle, BTreeSet<ObjectKey>), Failure> {
+        let explicit = self.context.features.explicit_releases;
+        let release = choice.version.release().filter(|_| explicit);
+        let bundle = InstalledBundle {
+            name: choice.bundle.to_string(),
+            version: if explicit {
+                choice.version.version().to_string()
+            } else {
+                choice.version.to_string()
+            },
+            release: release.map(ToString::to_string),
+            image: choice.image.to_string(),
+        };
+        let rendered = match bundle::render(self.context, self.extension, &choice.image).await {
+            Ok(rendered) => rendered,
+            // Its content is not needed as long as it is the installed one.
+            Err(failure) if failure.is_retried() => {
+                let installed = history.installed();
+                if installed.is_some_and(|installed| installed.name == bundle.name) {
+                    return Ok((bundle, self.repair(cluster, &history).await?));
+                }
+                return Err(failure);
+            }
+            Err(failure) => return Err(failure),
+        };
+        preflight::check_permissions(self.context, self.extension, &rendered.objects).await?;
+        let mut plan = ReleasePlan::new(self.extension, &bundle, &rendered);
+        if history.has(&plan) {
+            let objects = self.repair(cluster, &history).await?;
+            return Ok((bundle, objects));
+        }
+        let wanted = apply::with_resources(self.context, self.marked(plan.objects()?)).await?;
+        // One at a time, so that of two extensions with the same objects one finds those of the other.
+        let _installing = self.context.installing.lock().await;
+        let operation =
+            if history.last().is_some() { Operation::Upgrade } else { Operation::Install };
+        let previous = history.base_objects();
+        let existing = apply::find_existing(cluster, &wanted, self.marks(), operation);
+        let existing = existing.await.map_err(|failure| {
+            failure.within("failed to get release state using server-side dry-run")
+        })?;
+        preflight::check_crds(self.extension, &wanted, &existing)?;
+        let writer = releases::begin(self.context, self.extension, history, plan).await?;
+        let written = match operation {
+            Operation::Install => self.write_all(cluster, &wanted, &existing).await,
+            Operation::Upgrade => self.upgrade(cluster, &wanted, &existing, &previous).await,
+        };
+        writer.finish(written.as_ref().err()).await?;
+        written?;
+        Ok((bundle, wanted.iter().map(WantedObject::key).collect()))
+    }
+
+    /// The objects of a release with Helm's marks.
+    fn marked(&self, mut objects: Vec<Object>) -> Vec<Object> {
+        for object in &mut objects {
+            self.marks().set_on(object);
+        }
+        objects
+    }
+
+    /// Writes all objects, also after one was refused.
+    async fn write_all(
+        &self,
+        cluster: &Cluster,
+        wanted: &[WantedObject],
+        existing: &[Option<Object>],
+    ) -> Result<(), Failure> {
+        let mut errors = Vec::new();
+        for (wanted, existing) in wanted.iter().zip(existing) {
+            match apply::write(cluster, wanted, existing.as_ref()).await {
+                Ok(stored) => self.note(wanted, &stored),
+                Err(error) => errors.push(api_message(&error)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(apply::install_failure(&errors)) }
+    }
+
+    /// Writes the objects of a version, up to the first one that cannot be created; then deletes those
+    /// that only earlier versions have.
+    async fn upgrade(
+        &self,
+        cluster: &Cluster,
+        wanted: &[WantedObject],
+        existing: &[Option<Object>],
+        previous: &BTreeSet<ObjectKey>,
+    ) -> Result<(), Failure> {
+        self.write_changed(cluster, wanted.iter().zip(existing)).await?;
+        let kept: BTreeSet<ObjectKey> = wanted.iter().map(WantedObject::key).collect();
+        for key in previous.difference(&kept) {
+            let found = self.context.resources.find(&self.context.cluster, &key.gvk).await;
+            // A kind that is gone has no objects.
+            let Ok(Some(resource)) = found else { continue };
+            self.context.managed.forget(key);
+            apply::delete(cluster, &resource, &key.name)
+                .await
+                .map_err(|error| Failure::retrying(api_message(&error)))?;
+        }
+        Ok(())
+    }
+
+    /// Writes objects, up to the first one that cannot be created.
+    async fn write_changed<'o>(
+        &self,
+        cluster: &Cluster,
+        objects: impl Iterator<Item = (&'o WantedObject, &'o Option<Object>)> + Send,
+    ) -> Result<(), Failure> {
+        let mut errors = Vec::new();
+        for (wanted, existing) in objects {
+            match apply::write(cluster, wanted, existing.as_ref()).await {
+                Ok(stored) => self.note(wanted, &stored),
+                Err(error) if existing.is_none() => return Err(apply::creation_failure(&error)),
+                Err(error) => errors.push(apply::change_error(wanted, &error)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Failure::retrying(errors.join(" && "))) }
+    }
+
+    /// Makes the objects of the deployed release as they were.
+    async fn repair(&self, cluster: &Cluster, history: &History) -> Applied {
+        let Some(release) = history.deployed() else {
+            return Err(Failure::retrying(
+                "catalog content unavailable and no release installed".to_owned(),
+            ));
+        };
+        let mut wanted = apply::with_resources(self.context, release.objects()?).await?;
+        let existing = apply::find_existing(cluster, &wanted, self.marks(), Operation::Upgrade);
+        let existing = existing.await?;
+        let mut changed = Vec::new();
+        for (at, (wanted, existing)) in wanted.iter_mut().zip(&existing).enumerate() {
+            let Some(existing) = existing else {
+                changed.push(at);
+                continue;
+            };
+            // Upstream does not mark what it creates again, and leaves other marks as they are.
+            if self.marks().are_on(existing) {
+                self.marks().set_on(&mut wanted.object);
+            }
+            if apply::is_met(&wanted.object, existing) {
+                self.note(wanted, existing);
+            } else {
+                changed.push(at);
+            }
+        }
+        let objects = changed.iter().map(|&at| (&wanted[at], &existing[at]));
+        self.write_changed(cluster, objects).await?;
+        Ok(wanted.iter().map(WantedObject::key).collect())
+    }
+
+    /// Notes an object as it was left, and watches its kind.
+    fn note(&self, wanted: &WantedObject, stored: &Object) {
+        self.context.managed.note(stored);
+        self.context.managed.watch(&wanted.resource);
+    }
+}

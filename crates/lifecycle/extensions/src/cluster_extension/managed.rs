@@ -1,0 +1,158 @@
+//! Watches of the objects of extensions: a change by somebody else enqueues the extension.
+//!
+//! One watch for each kind serves all extensions. It selects objects by the label of their owner's kind,
+//! and keeps only a digest of each. A controller notes the digest of each object that it writes, so that
+//! its own writes enqueue nothing.
+
+use super::apply::ObjectKey;
+use crate::context::Context;
+use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_client::{Cache, Changed, Cluster, Selection};
+use mainstay_controller::Enqueuer;
+use mainstay_object::{Gvk, NamespacedName, Object, Resource};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// An object of an extension as a watch keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ManagedObject {
+    /// The name of the extension.
+    owner: Arc<str>,
+    digest: u64,
+}
+
+/// The watches, and the objects as the controller left them.
+pub(crate) struct ManagedObjects {
+    cluster: Cluster,
+    stop: CancellationToken,
+    watches: Mutex<HashMap<Gvk, Cache<ManagedObject>>>,
+    left: Arc<Mutex<HashMap<ObjectKey, u64>>>,
+    enqueuer: Mutex<Option<Enqueuer<Context>>>,
+}
+
+impl ManagedObjects {
+    /// No watches yet.
+    pub(crate) fn new(cluster: Cluster, stop: CancellationToken) -> Self {
+        Self {
+            cluster,
+            stop,
+            watches: Mutex::default(),
+            left: Arc::default(),
+            enqueuer: Mutex::new(None),
+        }
+    }
+
+    /// Sets the queue for extensions whose objects change.
+    pub(super) fn notify(&self, enqueuer: Enqueuer<Context>) {
+        *self.enqueuer.lock() = Some(enqueuer);
+    }
+
+    /// Notes an object as the controller left it.
+    pub(super) fn note(&self, object: &Object) {
+        self.left.lock().insert(ObjectKey::of(object), digest(object));
+    }
+
+    /// Forgets an object that the extension does not have any more.
+    pub(super) fn forget(&self, object: &ObjectKey) {
+        self.left.lock().remove(object);
+    }
+
+    /// Watches a kind, if that is not done yet.
+    pub(super) fn watch(&self, resource: &Resource) {
+        let mut watches = self.watches.lock();
+        let gvk = resource.gvk();
+        if watches.contains_key(&gvk) {
+            return;
+        }
+        let selection = Selection::all(resource.clone())
+            .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
+            .metadata_only();
+        let (left, enqueuer) = (Arc::clone(&self.left), self.enqueuer.lock().clone());
+        let kind = gvk.clone();
+        let watch = Cache::builder(selection, project).subscribe(move |change| {
+            let key = ObjectKey { gvk: kind.clone(), name: change.key.clone() };
+            let left = left.lock().get(&key).copied();
+            if let Some(enqueuer) = &enqueuer {
+                enqueue(enqueuer, change, left);
+            }
+        });
+        watches.insert(gvk, watch.start(&self.cluster, self.stop.clone()));
+    }
+
+    /// Whether each of these objects is as the controller left it, as far as the watches know.
+    pub(super) fn are_untouched(&self, objects: &BTreeSet<ObjectKey>) -> bool {
+        let (watches, left) = (self.watches.lock(), self.left.lock());
+        objects.iter().all(|key| {
+            let Some(watch) = watches.get(&key.gvk) else { return false };
+            let current = watch.get(&key.name).map(|object| object.digest);
+            let left = left.get(key).copied();
+            // A watch that has not begun knows nothing.
+            left.is_some() && (current == left || !watch.is_synced())
+        })
+    }
+}
+
+/// Enqueues the owner of an object that is not as the controller left it.
+fn enqueue(enqueuer: &Enqueuer<Context>, change: &Changed<'_, ManagedObject>, left: Option<u64>) {
+    let now = change.after.map(|object| object.digest);
+    if now.is_some() && now == left {
+        return;
+    }
+    let owners: BTreeSet<&Arc<str>> =
+        change.before.into_iter().chain(change.after).map(|object| &object.owner).collect();
+    for owner in owners {
+        let key = NamespacedName::cluster(&**owner);
+        enqueuer.with(|_, queue| queue.add(key));
+    }
+}
+
+fn project(object: &Object) -> Option<ManagedObject> {
+    let owner = object.label(OWNER_NAME_LABEL)?.into();
+    Some(ManagedObject { owner, digest: digest(object) })
+}
+
+/// A digest of the fields of an object that we own: it changes if somebody else writes one of them, because
+/// then it is theirs. Fields of others do not count. An object without any such field, which somebody
+/// replaced, has a digest of its own.
+fn digest(object: &Object) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    object.uid().hash(&mut hasher);
+    for entry in object.array(&["metadata", "managedFields"]) {
+        if entry["manager"] == OBJECT_FIELD_MANAGER && entry.get("subresource").is_none() {
+            entry["fieldsV1"].to_string().hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn digest_changes_with_the_fields_that_we_own_only() {
+        let base = json!({
+            "apiVersion": "v1", "kind": "A",
+            "metadata": {"name": "a", "uid": "u", "labels": {"x": "1"}, "managedFields": [
+                {"manager": OBJECT_FIELD_MANAGER, "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+                {"manager": "other", "fieldsV1": {"f:metadata": {}}},
+            ]},
+        });
+        let digest_of = |value: Value| digest(&Object::from_value(value).unwrap());
+        let before = digest_of(base.clone());
+        for (pointer, value, same) in [
+            ("/metadata/labels/x", json!("2"), true),
+            ("/metadata/managedFields/1/fieldsV1", json!({}), true),
+            ("/metadata/managedFields/0/fieldsV1", json!({}), false),
+            ("/metadata/uid", json!("v"), false),
+        ] {
+            let mut changed = base.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            assert_eq!(digest_of(changed) == before, same, "{pointer}");
+        }
+    }
+}

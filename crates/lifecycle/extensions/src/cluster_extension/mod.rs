@@ -1,0 +1,32 @@
+//! ClusterExtensions: resolved, rendered, applied, repaired, reported.
+//!
+//! ```text
+//! ClusterExtension ─┐                             ┌─► nothing new: objects are repaired
+//! catalogs ─────────┼─► resolve ─► pull, render ──┼─► install ─┐
+//! releases ─────────┘                             └─► upgrade ─┴─► objects, release, status
+//! ```
+//!
+//! What is installed is written in Secrets in the form of Helm releases ([`mainstay_releases`]), where
+//! OpenShift's tools and upstream's controller read it. A killed process resumes from them and from the
+//! objects. A reconciliation whose input did not change sends no request.
+
+mod account;
+mod apply;
+mod bundle;
+mod controller;
+mod failure;
+mod managed;
+mod package;
+mod preflight;
+mod releases;
+mod resolve;
+mod status;
+mod turns;
+
+pub(crate) use controller::register;
+pub(crate) use managed::ManagedObjects;
+pub(crate) use releases::ReleaseHead;
+pub(crate) use turns::Turns;
+
+/// The kind of the owner of objects.
+const OWNER_KIND: &str = "ClusterExtension";

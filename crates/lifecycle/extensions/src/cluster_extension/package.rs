@@ -1,0 +1,208 @@
+//! The content of a package from the documents of a served catalog.
+
+use mainstay_resolver::extension::{PackageBundle, PackageContent};
+use mainstay_updates::{EntryEdges, Graph, GraphBuilder};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A document of any schema: its fields that count for resolution.
+#[derive(Deserialize)]
+struct Document<'d> {
+    #[serde(default)]
+    schema: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    image: String,
+    /// Entries of a channel, or deprecations.
+    #[serde(borrow, default)]
+    entries: Option<&'d RawValue>,
+    #[serde(borrow, default)]
+    properties: Option<&'d RawValue>,
+}
+
+/// An entry of a channel.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ChannelEntry {
+    name: String,
+    replaces: String,
+    skips: Option<Vec<String>>,
+    skip_range: String,
+}
+
+/// A deprecation.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Deprecation {
+    reference: Reference,
+    message: String,
+}
+
+/// What is deprecated.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Reference {
+    schema: String,
+    name: String,
+}
+
+/// A property of a bundle.
+#[derive(Deserialize)]
+struct Property<'d> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(borrow)]
+    value: &'d RawValue,
+}
+
+/// The value of a property `olm.package`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PackageProperty {
+    version: String,
+    release: Option<String>,
+}
+
+/// Reads a package from its documents, one a line: the package itself, its channels, bundles and
+/// deprecations. None if there are no documents.
+///
+/// # Errors
+/// Why a document cannot be read.
+pub(super) fn read(
+    package: &str,
+    lines: &[u8],
+) -> Result<Option<PackageContent>, serde_json::Error> {
+    let (mut builder, mut bundles) = (Graph::builder(package), Vec::new());
+    let (mut found, mut deprecated) = (false, false);
+    for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let document: Document<'_> = serde_json::from_slice(line)?;
+        found = true;
+        match document.schema.as_str() {
+            "olm.channel" => builder = add_channel(builder, &document)?,
+            "olm.bundle" => {
+                let bundle = read_bundle(&document)?;
+                builder = builder.bundle(&bundle.name, &bundle.version);
+                bundles.push(bundle);
+            }
+            // Upstream reads only the first one.
+            "olm.deprecations" if !deprecated => {
+                builder = deprecate(builder, &document)?;
+                deprecated = true;
+            }
+            _ => {}
+        }
+    }
+    Ok(found.then(|| PackageContent::new(builder.finish(), bundles)))
+}
+
+/// The list in a field; an absent one is empty.
+fn list<'d, T: Deserialize<'d>>(field: Option<&'d RawValue>) -> Result<Vec<T>, serde_json::Error> {
+    let items: Option<Option<Vec<T>>> =
+        field.map(|list| serde_json::from_str(list.get())).transpose()?;
+    Ok(items.flatten().unwrap_or_default())
+}
+
+fn add_channel(
+    mut builder: GraphBuilder,
+    channel: &Document<'_>,
+) -> Result<GraphBuilder, serde_json::Error> {
+    for entry in list::<ChannelEntry>(channel.entries)? {
+        let skips = entry.skips.unwrap_or_default();
+        let skips: Vec<&str> = skips.iter().map(String::as_str).collect();
+        let edges = EntryEdges {
+            replaces: (!entry.replaces.is_empty()).then_some(&*entry.replaces),
+            skips: &skips,
+            skip_range: (!entry.skip_range.is_empty()).then_some(&*entry.skip_range),
+        };
+        builder = builder.entry(&channel.name, &entry.name, edges);
+    }
+    Ok(builder)
+}
+
+fn read_bundle(document: &Document<'_>) -> Result<PackageBundle, serde_json::Error> {
+    let mut bundle = PackageBundle {
+        name: document.name.as_str().into(),
+        image: document.image.as_str().into(),
+        ..PackageBundle::default()
+    };
+    let mut has_version = false;
+    for property in list::<Property<'_>>(document.properties)? {
+        if property.kind == "olm.package" && !has_version {
+            has_version = true;
+            let value: PackageProperty = serde_json::from_str(property.value.get())?;
+            bundle.version = value.version.into();
+            bundle.release = value.release.map(Into::into);
+        }
+        if bundle.dependency.is_none() && PackageBundle::is_dependency(&property.kind) {
+            bundle.dependency = Some(property.kind.into());
+        }
+    }
+    Ok(bundle)
+}
+
+fn deprecate(
+    mut builder: GraphBuilder,
+    document: &Document<'_>,
+) -> Result<GraphBuilder, serde_json::Error> {
+    for Deprecation { reference, message } in list::<Deprecation>(document.entries)? {
+        builder = match reference.schema.as_str() {
+            "olm.package" => builder.deprecate_package(&message),
+            "olm.channel" => builder.deprecate_channel(&reference.name, &message),
+            "olm.bundle" => builder.deprecate_bundle(&reference.name, &message),
+            _ => builder,
+        };
+    }
+    Ok(builder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_resolver::extension::{
+        ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtensionBundle, resolve,
+    };
+
+    const LINES: &str = concat!(
+        r#"{"schema":"olm.package","name":"a","defaultChannel":"stable"}"#,
+        "\n",
+        r#"{"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1"},{"name":"a.v2","replaces":"a.v1","skips":null},{"name":"a.v3","skipRange":"<2.0.0"}]}"#,
+        "\n",
+        r#"{"schema":"olm.bundle","package":"a","name":"a.v1","image":"i1","properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}]}"#,
+        "\n",
+        r#"{"schema":"olm.bundle","package":"a","name":"a.v2","image":"i2","properties":[{"type":"olm.package","value":{"packageName":"a","version":"2.0.0"}}]}"#,
+        "\n",
+        r#"{"schema":"olm.bundle","package":"a","name":"a.v3","image":"i3","properties":[{"type":"olm.package","value":{"packageName":"a","version":"3.0.0"}},{"type":"olm.gvk.required","value":{}}]}"#,
+        "\n",
+        r#"{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"olm.package"},"message":"old"},{"reference":{"schema":"olm.bundle","name":"a.v3"},"message":"bad"}]}"#,
+        "\n",
+    );
+
+    #[test]
+    fn package_is_read_with_its_edges_deprecations_and_dependencies() {
+        let content = read("a", LINES.as_bytes()).unwrap().unwrap();
+        let deprecation = content.deprecation();
+        assert_eq!(deprecation.package.as_deref(), Some("old"));
+        assert_eq!(deprecation.bundles.keys().map(|name| &**name).collect::<Vec<_>>(), ["a.v3"]);
+        let dependencies: Vec<_> =
+            content.bundles().map(|bundle| bundle.dependency.is_some()).collect();
+        assert_eq!(dependencies, [false, false, true]);
+        let request = ExtensionRequest { package: "a".to_owned(), ..ExtensionRequest::default() };
+        let catalogs = [InputCatalog::new("c", InputCatalogContent::Package(Some(&content)))];
+        let installed = InstalledExtensionBundle {
+            name: "a.v1".to_owned(),
+            version: "1.0.0".to_owned(),
+            release: None,
+        };
+        let choice = resolve(&request, Some(&installed), &catalogs).unwrap();
+        // A deprecated successor counts only if there is no other.
+        assert_eq!((&*choice.bundle, &*choice.image), ("a.v2", "i2"));
+    }
+
+    #[test]
+    fn absent_package_has_no_content_and_a_wrong_type_is_an_error() {
+        assert!(read("a", b"").unwrap().is_none());
+        let wrong = br#"{"schema":"olm.channel","name":"x","entries":[{"name":1}]}"#;
+        assert!(read("a", wrong).is_err());
+    }
+}

@@ -1,0 +1,428 @@
+//! The releases of extensions on the cluster: reading, and writing before and after objects are applied.
+//!
+//! ```text
+//! pending ─ objects are applied ─┬─► deployed, and the one before is superseded
+//!                                └─► failed
+//! ```
+//!
+//! A release that stays pending belongs to a process that was killed. It counts as failed, so that the
+//! next attempt completes it.
+
+use super::apply::ObjectKey;
+use super::bundle::RenderedBundle;
+use super::failure::Failure;
+use super::status::InstalledBundle;
+use crate::context::Context;
+use mainstay_api::names::olm_v1::{
+    BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, OWNER_KIND_LABEL,
+    OWNER_NAME_LABEL, PACKAGE_NAME,
+};
+use mainstay_api::{ClusterExtension, resources};
+use mainstay_client::{Cache, CacheBuilder, DeleteOptions, Selection};
+use mainstay_controller::api_message;
+use mainstay_object::{Object, builtin};
+use mainstay_releases::history::{self, MAX_HISTORY, RequiredAction, Revision};
+use mainstay_releases::{
+    EncodedRelease, MAX_DECODED_BYTES, Release, ReleaseAction, ReleaseContent, ReleaseOwner,
+    ReleaseStatus, SecretWrite, decode_release, extra_chunk_names, index_selector, secret_name,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The longest name of a release that Helm accepts, in bytes.
+const MAX_NAME: usize = 53;
+
+/// What the index Secret of a release says without being decoded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ReleaseHead {
+    /// The name of the extension.
+    pub(crate) extension: Arc<str>,
+    revision: (i64, ReleaseStatus),
+    resource_version: String,
+}
+
+impl ReleaseHead {
+    /// The cache of all releases in a namespace, indexed by extension.
+    pub(crate) fn cache(namespace: &str) -> CacheBuilder<Self> {
+        let selection = Selection::all(builtin::SECRET)
+            .namespace(namespace)
+            .labels(index_selector(None))
+            .metadata_only();
+        Cache::builder(selection, Self::of).index(|head: &Self| vec![Arc::clone(&head.extension)])
+    }
+
+    fn of(secret: &Object) -> Option<Self> {
+        let version = secret.label("version")?.parse().ok()?;
+        Some(Self {
+            extension: secret.label("name")?.into(),
+            revision: (version, ReleaseStatus::from_label(secret.label("status")?)),
+            resource_version: secret.resource_version().to_owned(),
+        })
+    }
+}
+
+/// The releases of an extension.
+#[derive(Debug)]
+pub(super) struct History {
+    revisions: Vec<Revision>,
+    last: Option<StoredRelease>,
+    /// None if it is the last one.
+    deployed: Option<StoredRelease>,
+}
+
+/// A release with its index Secret.
+#[derive(Clone, Debug)]
+pub(super) struct StoredRelease {
+    release: Release,
+    index: Object,
+}
+
+/// Reads the releases of an extension.
+///
+/// # Errors
+/// A release that cannot be read.
+pub(super) async fn history(context: &Context, extension: &str) -> Result<History, Failure> {
+    if extension.len() > MAX_NAME {
+        return Err(Failure::retrying(format!("release name is invalid: {extension}")));
+    }
+    let mut revisions: Vec<Revision> = context
+        .releases
+        .indexed(extension)
+        .iter()
+        .map(|(_, head)| {
+            let (version, status) = head.revision;
+            // Its process was killed.
+            let status = if status.is_pending() { ReleaseStatus::Failed } else { status };
+            Revision { version, status }
+        })
+        .collect();
+    revisions.sort_by_key(|revision| revision.version);
+    let read = |revision: Option<Revision>| async move {
+        let Some(revision) = revision else { return Ok(None) };
+        read(context, extension, revision.version).await.map(Some)
+    };
+    let last = read(history::last(&revisions)).await?;
+    let deployed = history::deployed(&revisions);
+    let is_last = deployed.map(|revision| revision.version)
+        == last.as_ref().map(|stored| stored.release.version);
+    let deployed = if is_last { None } else { read(deployed).await? };
+    Ok(History { revisions, last, deployed })
+}
+
+async fn read(context: &Context, extension: &str, version: i64) -> Result<StoredRelease, Failure> {
+    let namespace = &*context.system_namespace;
+    let find = |name: String| async move {
+        let found = context.cluster.get(&builtin::SECRET, Some(namespace), &name).await;
+        found.map_err(|error| Failure::retrying(api_message(&error)))
+    };
+    let index = find(secret_name(extension, version)).await?;
+    let value = index.to_value();
+    let unreadable = |error: &dyn std::fmt::Display| Failure::retrying(error.to_string());
+    let mut chunks = Vec::new();
+    for name in extra_chunk_names(&value).map_err(|error| unreadable(&error))? {
+        chunks.push(find(name).await?.into_value());
+    }
+    let release = decode_release(&value, &chunks, MAX_DECODED_BYTES);
+    let mut release = release.map_err(|error| unreadable(&error))?;
+    if release.info.status.is_pending() {
+        release.info.status = ReleaseStatus::Failed;
+    }
+    Ok(StoredRelease { release, index })
+}
+
+impl History {
+    /// The newest release.
+    pub(super) const fn last(&self) -> Option<&StoredRelease> {
+        self.last.as_ref()
+    }
+
+    /// The deployed release.
+    pub(super) fn deployed(&self) -> Option<&StoredRelease> {
+        let last = self.last.as_ref();
+        let last = last.filter(|last| last.release.info.status == ReleaseStatus::Deployed);
+        self.deployed.as_ref().or(last)
+    }
+
+    /// The bundle of the deployed release.
+    pub(super) fn installed(&self) -> Option<InstalledBundle> {
+        let labels = &self.deployed()?.release.labels;
+        let label = |name: &str| labels.get(name).cloned();
+        Some(InstalledBundle {
+            name: label(BUNDLE_NAME)?,
+            version: label(BUNDLE_VERSION)?,
+            release: label(BUNDLE_RELEASE),
+            image: label(BUNDLE_REFERENCE).unwrap_or_default(),
+        })
+    }
+
+    /// Whether the newest release has this content already, so that no other one is needed.
+    pub(super) fn has(&self, plan: &ReleasePlan) -> bool {
+        let last = self.last.as_ref().map(|stored| &stored.release);
+        history::required_action(last, &plan.content.manifest) == RequiredAction::Reconcile
+    }
+
+    /// The objects of the release that an upgrade starts from.
+    pub(super) fn base_objects(&self) -> BTreeSet<ObjectKey> {
+        self.deployed().or(self.last()).map(StoredRelease::keys).unwrap_or_default()
+    }
+}
+
+impl StoredRelease {
+    /// The objects of the manifest.
+    ///
+    /// # Errors
+    /// If the manifest is damaged.
+    pub(super) fn objects(&self) -> Result<Vec<Object>, Failure> {
+        let damaged = |error: &dyn std::fmt::Display| {
+            Failure::retrying(format!("the manifest of the release cannot be read: {error}"))
+        };
+        let objects = self.release.objects().map_err(|error| damaged(&error))?;
+        let objects = objects.into_iter().map(Object::from_value).collect::<Result<Vec<_>, _>>();
+        objects.map_err(|error| damaged(&error))
+    }
+
+    /// Whether this release failed with the same content.
+    fn is_failed_attempt_at(&self, plan: &ReleasePlan) -> bool {
+        self.release.info.status == ReleaseStatus::Failed
+            && self.release.manifest == plan.content.manifest
+            && self.release.labels == plan.labels
+    }
+
+    /// The keys of its objects; those of a damaged manifest are unknown.
+    fn keys(&self) -> BTreeSet<ObjectKey> {
+        self.objects().unwrap_or_default().iter().map(ObjectKey::of).collect()
+    }
+}
+
+/// A release that is going to be made.
+#[derive(Debug)]
+pub(super) struct ReleasePlan {
+    content: ReleaseContent,
+    labels: BTreeMap<String, String>,
+}
+
+impl ReleasePlan {
+    /// The release of a rendered bundle.
+    pub(super) fn new(
+        extension: &ClusterExtension,
+        bundle: &InstalledBundle,
+        rendered: &RenderedBundle,
+    ) -> Self {
+        let api_version = resources::CLUSTER_EXTENSION.api_version();
+        let owner = owner(extension, &api_version);
+        let marks = [
+            (OWNER_KIND_LABEL.to_owned(), super::OWNER_KIND.to_owned()),
+            (OWNER_NAME_LABEL.to_owned(), extension.metadata.name.clone()),
+        ];
+        let content = ReleaseContent::from_objects(
+            &rendered.objects,
+            &rendered.annotations,
+            &extension.spec.namespace,
+            &owner,
+            &marks.into(),
+        );
+        let package = extension.spec.source.catalog.as_ref();
+        let package = package.map(|filter| filter.package_name.clone()).unwrap_or_default();
+        let mut labels = BTreeMap::from([
+            (PACKAGE_NAME.to_owned(), package),
+            (BUNDLE_NAME.to_owned(), bundle.name.clone()),
+            (BUNDLE_VERSION.to_owned(), bundle.version.clone()),
+            (BUNDLE_REFERENCE.to_owned(), bundle.image.clone()),
+        ]);
+        if let Some(release) = &bundle.release {
+            labels.insert(BUNDLE_RELEASE.to_owned(), release.clone());
+        }
+        Self { content, labels }
+    }
+
+    /// The objects in the order in which they are written, with owner and labels.
+    ///
+    /// # Errors
+    /// If one is no object.
+    pub(super) fn objects(&mut self) -> Result<Vec<Object>, Failure> {
+        let objects = std::mem::take(&mut self.content.objects).into_iter();
+        let objects = objects.map(Object::from_value).collect::<Result<Vec<_>, _>>();
+        objects.map_err(|error| Failure::retrying(error.to_string()))
+    }
+}
+
+fn owner<'a>(extension: &'a ClusterExtension, api_version: &'a str) -> ReleaseOwner<'a> {
+    ReleaseOwner {
+        api_version,
+        kind: super::OWNER_KIND,
+        name: &extension.metadata.name,
+        uid: &extension.metadata.uid,
+    }
+}
+
+/// A release that is being made.
+pub(super) struct ReleaseWriter<'a> {
+    context: &'a Context,
+    extension: &'a ClusterExtension,
+    /// What is stored of it.
+    stored: StoredRelease,
+    action: ReleaseAction,
+    /// The release that it replaces.
+    base: Option<StoredRelease>,
+    /// The plan, if the stored release is an earlier failed attempt at it.
+    again: Option<ReleasePlan>,
+}
+
+/// Writes a release as pending, before its objects are written. Old releases go. Another attempt at a
+/// release that failed writes nothing yet.
+///
+/// # Errors
+/// If a Secret cannot be written.
+pub(super) async fn begin<'a>(
+    context: &'a Context,
+    extension: &'a ClusterExtension,
+    history: History,
+    plan: ReleasePlan,
+) -> Result<ReleaseWriter<'a>, Failure> {
+    let now = context.clock.now();
+    let History { revisions, last, deployed } = history;
+    let Some(last) = last else {
+        let (name, namespace) = (&extension.metadata.name, &extension.spec.namespace);
+        let ReleasePlan { content, labels } = plan;
+        let release = Release::pending_install(name, namespace, content, labels, now);
+        let stored = store(context, extension, release).await?;
+        let action = ReleaseAction::Install;
+        return Ok(ReleaseWriter { context, extension, stored, action, base: None, again: None });
+    };
+    let action = ReleaseAction::Upgrade;
+    if last.is_failed_attempt_at(&plan) {
+        let (base, again) = (deployed, Some(plan));
+        return Ok(ReleaseWriter { context, extension, stored: last, action, base, again });
+    }
+    for version in history::prunable_versions(&revisions, MAX_HISTORY) {
+        delete(context, &secret_name(&extension.metadata.name, version)).await?;
+    }
+    let base = deployed.unwrap_or_else(|| last.clone());
+    let stored = begin_upgrade(context, extension, &last, &base, plan).await?;
+    Ok(ReleaseWriter { context, extension, stored, action, base: Some(base), again: None })
+}
+
+/// Writes the release of an upgrade as pending.
+async fn begin_upgrade(
+    context: &Context,
+    extension: &ClusterExtension,
+    last: &StoredRelease,
+    base: &StoredRelease,
+    plan: ReleasePlan,
+) -> Result<StoredRelease, Failure> {
+    let ReleasePlan { content, labels } = plan;
+    let now = context.clock.now();
+    let (last, base) = (&last.release, &base.release);
+    store(context, extension, Release::pending_upgrade(last, base, content, labels, now)).await
+}
+
+/// Writes the Secrets of a new release.
+async fn store(
+    context: &Context,
+    extension: &ClusterExtension,
+    release: Release,
+) -> Result<StoredRelease, Failure> {
+    let encoded = EncodedRelease::new(&release);
+    let encoded = encoded.map_err(|error| Failure::retrying(error.to_string()))?;
+    let api_version = resources::CLUSTER_EXTENSION.api_version();
+    let owner = owner(extension, &api_version).reference();
+    let write = SecretWrite::Create(context.clock.now());
+    let namespace = &*context.system_namespace;
+    let index = encoded.index_secret(namespace, &[owner], write);
+    let count = 1 + extra_chunk_names(&index).map_or(0, |names| names.len());
+    let index = create(context, index).await.map_err(|why| {
+        Failure::retrying(format!(
+            "create: failed to create index and chunk 1 of {count} secret \"{}\": {why}",
+            encoded.index_name()
+        ))
+    })?;
+    for chunk in encoded.chunk_secrets(namespace, index.uid(), write) {
+        create(context, chunk).await.map_err(Failure::retrying)?;
+    }
+    Ok(StoredRelease { release, index })
+}
+
+impl ReleaseWriter<'_> {
+    /// Writes the release as deployed, or as failed.
+    ///
+    /// # Errors
+    /// If a Secret cannot be written.
+    pub(super) async fn finish(self, failure: Option<&Failure>) -> Result<(), Failure> {
+        let Self { context, extension, mut stored, action, base, again } = self;
+        match failure {
+            None => {
+                let mut base = base;
+                if let Some(plan) = again {
+                    let base = base.get_or_insert_with(|| stored.clone());
+                    stored = begin_upgrade(context, extension, &stored, base, plan).await?;
+                }
+                if let Some(base) = &mut base {
+                    base.release.supersede();
+                    replace(context, extension, base).await?;
+                }
+                stored.release.complete(action);
+            }
+            Some(failure) => {
+                let before = stored.release.clone();
+                stored.release.fail(action, &failure.message());
+                if stored.release == before {
+                    return Ok(());
+                }
+            }
+        }
+        let written = replace(context, extension, &stored).await?;
+        context.releases.wait_for_revision(written.resource_version()).await;
+        Ok(())
+    }
+}
+
+/// Replaces the Secrets of a release by those of its new state.
+async fn replace(
+    context: &Context,
+    extension: &ClusterExtension,
+    stored: &StoredRelease,
+) -> Result<Object, Failure> {
+    let StoredRelease { release, index: before } = stored;
+    let namespace = &*context.system_namespace;
+    let failed = |error: mainstay_client::Error| Failure::retrying(api_message(&error));
+    let encoded = EncodedRelease::new(release);
+    let encoded = encoded.map_err(|error| Failure::retrying(error.to_string()))?;
+    let created_at = before.label("createdAt").unwrap_or_default();
+    let write = SecretWrite::Update { created_at, modified: context.clock.now() };
+    let api_version = resources::CLUSTER_EXTENSION.api_version();
+    let owner = owner(extension, &api_version).reference();
+    let index = encoded.index_secret(namespace, &[owner], write);
+    let new: BTreeSet<String> = extra_chunk_names(&index).unwrap_or_default().into_iter().collect();
+    let old = extra_chunk_names(&before.to_value()).unwrap_or_default();
+    // New chunks before the index that names them, old ones after it: a reader finds all it needs.
+    for chunk in encoded.chunk_secrets(namespace, before.uid(), write) {
+        let name = chunk["metadata"]["name"].as_str().unwrap_or_default();
+        if !old.iter().any(|old| old == name) {
+            create(context, chunk).await.map_err(Failure::retrying)?;
+        }
+    }
+    let mut index =
+        Object::from_value(index).map_err(|error| Failure::retrying(error.to_string()))?;
+    index.set(&["metadata", "resourceVersion"], before.resource_version().into());
+    let written = context.cluster.update(&builtin::SECRET, &index).await.map_err(failed)?;
+    for name in old.iter().filter(|name| !new.contains(*name)) {
+        delete(context, name).await?;
+    }
+    Ok(written)
+}
+
+async fn create(context: &Context, secret: Value) -> Result<Object, String> {
+    let secret = Object::from_value(secret).map_err(|error| error.to_string())?;
+    let created = context.cluster.create(&builtin::SECRET, &secret).await;
+    created.map_err(|error| api_message(&error))
+}
+
+async fn delete(context: &Context, name: &str) -> Result<(), Failure> {
+    let namespace = &*context.system_namespace;
+    let options = DeleteOptions::default();
+    match context.cluster.delete(&builtin::SECRET, Some(namespace), name, &options).await {
+        Err(error) if !error.is_not_found() => Err(Failure::retrying(api_message(&error))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,54 @@
+//! Features of the subsystem that an administrator chooses.
+
+/// With whose permissions the objects of extensions are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrustMode {
+    /// With those of the controller, which is cluster-admin: OLM v1 from 1.11 on. Who may create a
+    /// ClusterExtension may install whatever the catalogs have.
+    #[default]
+    ClusterAdmin,
+    /// With those of the ServiceAccount that the extension names: OLM v1 up to 1.10. Objects that it may
+    /// not write are not written.
+    ServiceAccount,
+}
+
+/// The features.
+#[expect(clippy::struct_excessive_bools, reason = "each is a feature gate of upstream")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// With whose permissions objects are written.
+    pub trust: TrustMode,
+    /// Whether a bundle may watch one namespace: upstream's gate `SingleOwnNamespaceInstallSupport`.
+    pub single_namespaces: bool,
+    /// Whether `spec.config` may change Deployments: upstream's gate `DeploymentConfig`.
+    pub deployment_config: bool,
+    /// Whether a bundle states its release beside its version: upstream's gate `BundleReleaseSupport`.
+    pub explicit_releases: bool,
+    /// Whether all permissions that the ServiceAccount lacks are reported before anything is written:
+    /// upstream's gate `PreflightPermissions`. Without it, the API server reports the first one.
+    pub preflight_permissions: bool,
+}
+
+impl Features {
+    /// The features of upstream's experimental channel.
+    pub const fn experimental(trust: TrustMode) -> Self {
+        Self {
+            trust,
+            single_namespaces: true,
+            deployment_config: true,
+            explicit_releases: true,
+            preflight_permissions: true,
+        }
+    }
+
+    /// The features of upstream's standard channel.
+    pub const fn standard(trust: TrustMode) -> Self {
+        Self {
+            trust,
+            single_namespaces: false,
+            deployment_config: false,
+            explicit_releases: false,
+            preflight_permissions: false,
+        }
+    }
+}
