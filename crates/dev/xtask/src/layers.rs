@@ -83,6 +83,11 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     // What-if resolution compares the CRDs of bundles, which is a function of plain data.
     ("lifecycle/whatif", &["base/", "kube/object", "kube/crdsafety", "catalog/", "lifecycle/"]),
+    // So does the preflight of extensions.
+    (
+        "lifecycle/extensions",
+        &["base/", "kube/object", "kube/crdsafety", "kube/client", "catalog/", "lifecycle/"],
+    ),
     (
         "lifecycle/",
         &[

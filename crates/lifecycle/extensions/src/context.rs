@@ -11,6 +11,7 @@ use mainstay_images::{Puller, Requester};
 use mainstay_registry::ServedCatalog;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Clients, caches and content.
@@ -39,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) catalog_changes: watch::Sender<u64>,
     /// Changes with each catalog that this process serves from now on, or with other content.
     pub(crate) served_changes: watch::Sender<u64>,
+    /// When the subsystem started, by the clock's elapsed time.
+    pub(crate) started: Duration,
     /// The features that the administrator chose.
     pub(crate) features: Features,
     /// The namespace with pull secrets and releases.

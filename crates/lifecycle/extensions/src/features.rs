@@ -1,5 +1,7 @@
 //! Features of the subsystem that an administrator chooses.
 
+use mainstay_api::CrdChannel;
+
 /// With whose permissions the objects of extensions are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrustMode {
@@ -14,8 +16,10 @@ pub enum TrustMode {
 
 /// The features.
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature gate of upstream")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
+    /// The channel of the CustomResourceDefinitions.
+    pub channel: CrdChannel,
     /// With whose permissions objects are written.
     pub trust: TrustMode,
     /// Whether a bundle may watch one namespace: upstream's gate `SingleOwnNamespaceInstallSupport`.
@@ -33,6 +37,7 @@ impl Features {
     /// The features of upstream's experimental channel.
     pub const fn experimental(trust: TrustMode) -> Self {
         Self {
+            channel: CrdChannel::Experimental,
             trust,
             single_namespaces: true,
             deployment_config: true,
@@ -41,14 +46,21 @@ impl Features {
         }
     }
 
-    /// The features of upstream's standard channel.
+    /// The features of upstream's standard channel, and the report about missing permissions.
     pub const fn standard(trust: TrustMode) -> Self {
         Self {
+            channel: CrdChannel::Standard,
             trust,
             single_namespaces: false,
             deployment_config: false,
             explicit_releases: false,
-            preflight_permissions: false,
+            preflight_permissions: true,
         }
+    }
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self::standard(TrustMode::default())
     }
 }

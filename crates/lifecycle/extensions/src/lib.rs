@@ -20,9 +20,11 @@ mod context;
 mod error;
 mod features;
 mod image_texts;
+mod info;
 mod resources;
 mod start;
 
 pub use cluster_catalog::folder_reference;
 pub use features::{Features, TrustMode};
-pub use start::{EXPERIMENTAL_SUBSYSTEM, Extensions, Options, SUBSYSTEM};
+pub use info::{SUBSYSTEM, subsystem};
+pub use start::{Extensions, Options};

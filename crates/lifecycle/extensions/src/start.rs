@@ -4,9 +4,10 @@ use crate::cluster_catalog::{Contents, LoadCounters, write_metrics};
 use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
 use crate::context::Context;
 use crate::features::Features;
+use crate::info::subsystem;
 use crate::resources::Resources;
 use futures::future::BoxFuture;
-use mainstay_api::{ClusterCatalog, ClusterExtension, CrdChannel, resources};
+use mainstay_api::{ClusterCatalog, ClusterExtension, resources};
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_controller::{
@@ -14,9 +15,7 @@ use mainstay_controller::{
 };
 use mainstay_exposition::Page;
 use mainstay_images::{ImageSources, Puller, Requester};
-use mainstay_object::Object;
 use mainstay_registry::{ServedCatalog, ServedCatalogs};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -155,12 +154,13 @@ impl Extensions {
             catalogs,
             catalog_changes: watch::Sender::new(0),
             served_changes: watch::Sender::new(0),
+            started: clock.elapsed(),
             features,
             system_namespace,
             extensions,
             releases,
             resources: Resources::default(),
-            managed: ManagedObjects::new(cluster.clone(), stop.clone()),
+            managed: ManagedObjects::new(stop.clone()),
             turns: Turns::default(),
             installing: tokio::sync::Mutex::new(()),
         });
@@ -197,50 +197,9 @@ impl Extensions {
     }
 }
 
-/// What the controllers need: everything about ClusterCatalogs, of which those of catalog folders are
-/// created, and to read what a pull needs.
-fn permissions() -> Vec<Value> {
-    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let olm = resources::OLM_V1_GROUP;
-    vec![
-        rule(olm, &["clustercatalogs"], &["get", "list", "watch", "create", "patch", "update"]),
-        rule(olm, &["clustercatalogs/status", "clustercatalogs/finalizers"], &["patch", "update"]),
-        rule("", &["secrets", "serviceaccounts"], &["get"]),
-        rule("", &["events"], &["create", "patch"]),
-        rule("config.openshift.io", &["imagedigestmirrorsets", "imagetagmirrorsets"], &["list"]),
-        rule("operator.openshift.io", &["imagecontentsourcepolicies"], &["list"]),
-    ]
-}
-
-/// The CustomResourceDefinitions of the standard channel.
-fn definitions() -> Vec<Object> {
-    mainstay_api::olm_v1_crds(CrdChannel::Standard)
-}
-
-/// The CustomResourceDefinitions of the experimental channel.
-fn experimental_definitions() -> Vec<Object> {
-    mainstay_api::olm_v1_crds(CrdChannel::Experimental)
-}
-
-/// The description of the subsystem, with the CustomResourceDefinitions of the standard channel.
-pub static SUBSYSTEM: SubsystemInfo = info(definitions);
-
-/// The description of the subsystem, with the CustomResourceDefinitions of the experimental channel.
-pub static EXPERIMENTAL_SUBSYSTEM: SubsystemInfo = info(experimental_definitions);
-
-const fn info(definitions: fn() -> Vec<Object>) -> SubsystemInfo {
-    SubsystemInfo {
-        name: "extensions",
-        summary: "Operator Lifecycle Manager v1: ClusterCatalogs",
-        definitions,
-        cluster_roles: mainstay_api::olm_v1_cluster_roles,
-        permissions,
-    }
-}
-
 impl Subsystem for Extensions {
     fn info(&self) -> &'static SubsystemInfo {
-        &SUBSYSTEM
+        subsystem(self.context.features)
     }
 
     fn synced(&self) -> BoxFuture<'_, ()> {

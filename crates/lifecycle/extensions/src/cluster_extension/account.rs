@@ -9,6 +9,25 @@ use mainstay_client::Cluster;
 use mainstay_controller::api_message;
 use mainstay_object::builtin;
 
+/// A client with the permissions of an account.
+#[derive(Clone)]
+pub(super) struct AccountClient {
+    pub(super) cluster: Cluster,
+    /// The account: empty for that of the process.
+    pub(super) account: String,
+}
+
+/// The name of the account with whose permissions the objects of an extension are written; empty for that
+/// of the process.
+pub(super) fn name(context: &Context, extension: &ClusterExtension) -> String {
+    match (context.features.trust, &extension.spec.service_account) {
+        (TrustMode::ServiceAccount, Some(account)) => {
+            format!("{}/{}", extension.spec.namespace, account.name)
+        }
+        _ => String::new(),
+    }
+}
+
 /// The client for the objects of an extension.
 ///
 /// # Errors
@@ -16,9 +35,10 @@ use mainstay_object::builtin;
 pub(super) async fn client(
     context: &Context,
     extension: &ClusterExtension,
-) -> Result<Cluster, Failure> {
+) -> Result<AccountClient, Failure> {
+    let account_name = name(context, extension);
     if context.features.trust == TrustMode::ClusterAdmin {
-        return Ok(context.cluster.clone());
+        return Ok(AccountClient { cluster: context.cluster.clone(), account: account_name });
     }
     let namespace = &*extension.spec.namespace;
     let account = extension.spec.service_account.as_ref();
@@ -27,7 +47,8 @@ pub(super) async fn client(
     let why = match found {
         Ok(Some(_)) => {
             let client = context.cluster.clone().impersonating(namespace, name);
-            return client.map_err(|error| Failure::retrying(api_message(&error)));
+            let cluster = client.map_err(|error| Failure::retrying(api_message(&error)))?;
+            return Ok(AccountClient { cluster, account: account_name });
         }
         Ok(None) => format!("service account \"{name}\" not found in namespace \"{namespace}\""),
         Err(error) => api_message(&error),

@@ -1,17 +1,18 @@
 //! The controller of ClusterExtensions.
 
+use super::account::{self, AccountClient};
 use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::bundle;
 use super::failure::Failure;
+use super::preflight;
 use super::releases::{self, History, ReleasePlan};
 use super::resolve::{self, CatalogInput, Resolution};
 use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress};
-use super::{account, preflight};
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::names::olm_v1::{CONTENT_MANAGER_CACHE_FINALIZER, UNPACK_CACHE_FINALIZER};
 use mainstay_api::{ClusterExtension, Time, resources};
-use mainstay_client::{Action, Backoff, Cluster, EventType, Patch, Reconciler};
+use mainstay_client::{Action, Backoff, EventType, Patch, Reconciler};
 use mainstay_controller::{
     Controllers, KeyQueue, WithOperation as _, api_message, decision, patch,
 };
@@ -26,6 +27,9 @@ use std::time::Duration;
 
 /// How many extensions are reconciled at a time.
 const WORKERS: usize = 8;
+/// How long after its start the process waits for catalogs that it served before, so that no status says for
+/// a moment that they are not there.
+const LOADING_TIME: Duration = Duration::from_secs(30);
 /// The finalizers of an extension. Nothing is cleaned up for them: they are there because tools that know
 /// upstream expect them.
 const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
@@ -116,11 +120,19 @@ impl Reconciler for Controller {
         let package = extension.spec.source.catalog.as_ref();
         let package = package.map(|filter| &*filter.package_name).unwrap_or_default();
         let catalogs = resolve::read_catalogs(context, package).await;
+        if catalogs.is_loading() {
+            let since = context.clock.elapsed().saturating_sub(context.started);
+            let wait = LOADING_TIME.saturating_sub(since);
+            if !wait.is_zero() {
+                // The catalog enqueues the extension once it is there.
+                return Ok(Action::After(wait));
+            }
+        }
         let input = fingerprint(&extension, &catalogs);
         let memory = self.memories.lock().get(key).cloned();
         let memory = memory.filter(|memory| memory.input == input);
         if let Some(memory) = &memory
-            && let Some(action) = self.rest(key, &memory.next)
+            && let Some(action) = self.rest(key, &extension, &memory.next)
         {
             self.report(key, &extension, &memory.outcome, None).await?;
             return Ok(action);
@@ -163,11 +175,17 @@ fn fingerprint(extension: &ClusterExtension, catalogs: &CatalogInput) -> u64 {
 
 impl Controller {
     /// What to do without another attempt; none if one is needed. The input is that of the last one.
-    fn rest(&self, key: &NamespacedName, next: &Next) -> Option<Action> {
+    fn rest(
+        &self,
+        key: &NamespacedName,
+        extension: &ClusterExtension,
+        next: &Next,
+    ) -> Option<Action> {
         match next {
             Next::Rest { objects, releases } => {
-                let same =
-                    *releases == self.releases(key) && self.context.managed.are_untouched(objects);
+                let account = account::name(&self.context, extension);
+                let same = *releases == self.releases(key)
+                    && self.context.managed.are_untouched(&account, objects);
                 same.then_some(Action::Done)
             }
             Next::Retry { due, .. } => {
@@ -311,8 +329,8 @@ impl Attempt<'_> {
             };
             (outcome, Err(failure))
         };
-        let cluster = match account::client(self.context, self.extension).await {
-            Ok(cluster) => cluster,
+        let client = match account::client(self.context, self.extension).await {
+            Ok(client) => client,
             Err(failure) => return unknown(failure),
         };
         let history = match releases::history(self.context, &self.extension.metadata.name).await {
@@ -343,11 +361,11 @@ impl Attempt<'_> {
                 (before, Deprecations::Unknown, Err(failure))
             }
             Resolution::Kept => {
-                let applied = self.repair(&cluster, &history).await;
+                let applied = self.repair(&client, &history).await;
                 (before, Deprecations::Unknown, applied)
             }
             Resolution::Chosen(choice) => {
-                let applied = Box::pin(self.install(&cluster, history, &choice)).await;
+                let applied = Box::pin(self.install(&client, history, &choice)).await;
                 let deprecations = Deprecations::Known(choice.deprecation.clone());
                 match applied {
                     Ok((bundle, objects)) => (Some(bundle), deprecations, Ok(objects)),
@@ -377,7 +395,7 @@ impl Attempt<'_> {
     /// Installs the chosen bundle, upgrades to it, or repairs the objects of the installed one.
     async fn install(
         &self,
-        cluster: &Cluster,
+        client: &AccountClient,
         history: History,
         choice: &ExtensionChoice,
     ) -> Result<(InstalledBundle, BTreeSet<ObjectKey>), Failure> {
@@ -399,7 +417,7 @@ impl Attempt<'_> {
             Err(failure) if failure.is_retried() => {
                 let installed = history.installed();
                 if installed.is_some_and(|installed| installed.name == bundle.name) {
-                    return Ok((bundle, self.repair(cluster, &history).await?));
+                    return Ok((bundle, self.repair(client, &history).await?));
                 }
                 return Err(failure);
             }
@@ -408,7 +426,7 @@ impl Attempt<'_> {
         preflight::check_permissions(self.context, self.extension, &rendered.objects).await?;
         let mut plan = ReleasePlan::new(self.extension, &bundle, &rendered);
         if history.has(&plan) {
-            let objects = self.repair(cluster, &history).await?;
+            let objects = self.repair(client, &history).await?;
             return Ok((bundle, objects));
         }
         let wanted = apply::with_resources(self.context, self.marked(plan.objects()?)).await?;
@@ -417,15 +435,15 @@ impl Attempt<'_> {
         let operation =
             if history.last().is_some() { Operation::Upgrade } else { Operation::Install };
         let previous = history.base_objects();
-        let existing = apply::find_existing(cluster, &wanted, self.marks(), operation);
+        let existing = apply::find_existing(&client.cluster, &wanted, self.marks(), operation);
         let existing = existing.await.map_err(|failure| {
             failure.within("failed to get release state using server-side dry-run")
         })?;
         preflight::check_crds(self.extension, &wanted, &existing)?;
         let writer = releases::begin(self.context, self.extension, history, plan).await?;
         let written = match operation {
-            Operation::Install => self.write_all(cluster, &wanted, &existing).await,
-            Operation::Upgrade => self.upgrade(cluster, &wanted, &existing, &previous).await,
+            Operation::Install => self.write_all(client, &wanted, &existing).await,
+            Operation::Upgrade => self.upgrade(client, &wanted, &existing, &previous).await,
         };
         writer.finish(written.as_ref().err()).await?;
         written?;
@@ -443,14 +461,14 @@ impl Attempt<'_> {
     /// Writes all objects, also after one was refused.
     async fn write_all(
         &self,
-        cluster: &Cluster,
+        client: &AccountClient,
         wanted: &[WantedObject],
         existing: &[Option<Object>],
     ) -> Result<(), Failure> {
         let mut errors = Vec::new();
         for (wanted, existing) in wanted.iter().zip(existing) {
-            match apply::write(cluster, wanted, existing.as_ref()).await {
-                Ok(stored) => self.note(wanted, &stored),
+            match apply::write(&client.cluster, wanted, existing.as_ref()).await {
+                Ok(stored) => self.note(client, wanted, &stored),
                 Err(error) => errors.push(api_message(&error)),
             }
         }
@@ -461,19 +479,19 @@ impl Attempt<'_> {
     /// that only earlier versions have.
     async fn upgrade(
         &self,
-        cluster: &Cluster,
+        client: &AccountClient,
         wanted: &[WantedObject],
         existing: &[Option<Object>],
         previous: &BTreeSet<ObjectKey>,
     ) -> Result<(), Failure> {
-        self.write_changed(cluster, wanted.iter().zip(existing)).await?;
+        self.write_changed(client, wanted.iter().zip(existing)).await?;
         let kept: BTreeSet<ObjectKey> = wanted.iter().map(WantedObject::key).collect();
         for key in previous.difference(&kept) {
             let found = self.context.resources.find(&self.context.cluster, &key.gvk).await;
             // A kind that is gone has no objects.
             let Ok(Some(resource)) = found else { continue };
             self.context.managed.forget(key);
-            apply::delete(cluster, &resource, &key.name)
+            apply::delete(&client.cluster, &resource, &key.name)
                 .await
                 .map_err(|error| Failure::retrying(api_message(&error)))?;
         }
@@ -483,13 +501,13 @@ impl Attempt<'_> {
     /// Writes objects, up to the first one that cannot be created.
     async fn write_changed<'o>(
         &self,
-        cluster: &Cluster,
+        client: &AccountClient,
         objects: impl Iterator<Item = (&'o WantedObject, &'o Option<Object>)> + Send,
     ) -> Result<(), Failure> {
         let mut errors = Vec::new();
         for (wanted, existing) in objects {
-            match apply::write(cluster, wanted, existing.as_ref()).await {
-                Ok(stored) => self.note(wanted, &stored),
+            match apply::write(&client.cluster, wanted, existing.as_ref()).await {
+                Ok(stored) => self.note(client, wanted, &stored),
                 Err(error) if existing.is_none() => return Err(apply::creation_failure(&error)),
                 Err(error) => errors.push(apply::change_error(wanted, &error)),
             }
@@ -498,14 +516,15 @@ impl Attempt<'_> {
     }
 
     /// Makes the objects of the deployed release as they were.
-    async fn repair(&self, cluster: &Cluster, history: &History) -> Applied {
+    async fn repair(&self, client: &AccountClient, history: &History) -> Applied {
         let Some(release) = history.deployed() else {
             return Err(Failure::retrying(
                 "catalog content unavailable and no release installed".to_owned(),
             ));
         };
         let mut wanted = apply::with_resources(self.context, release.objects()?).await?;
-        let existing = apply::find_existing(cluster, &wanted, self.marks(), Operation::Upgrade);
+        let existing =
+            apply::find_existing(&client.cluster, &wanted, self.marks(), Operation::Upgrade);
         let existing = existing.await?;
         let mut changed = Vec::new();
         for (at, (wanted, existing)) in wanted.iter_mut().zip(&existing).enumerate() {
@@ -518,19 +537,19 @@ impl Attempt<'_> {
                 self.marks().set_on(&mut wanted.object);
             }
             if apply::is_met(&wanted.object, existing) {
-                self.note(wanted, existing);
+                self.note(client, wanted, existing);
             } else {
                 changed.push(at);
             }
         }
         let objects = changed.iter().map(|&at| (&wanted[at], &existing[at]));
-        self.write_changed(cluster, objects).await?;
+        self.write_changed(client, objects).await?;
         Ok(wanted.iter().map(WantedObject::key).collect())
     }
 
     /// Notes an object as it was left, and watches its kind.
-    fn note(&self, wanted: &WantedObject, stored: &Object) {
+    fn note(&self, client: &AccountClient, wanted: &WantedObject, stored: &Object) {
         self.context.managed.note(stored);
-        self.context.managed.watch(&wanted.resource);
+        self.context.managed.watch(&wanted.resource, client);
     }
 }

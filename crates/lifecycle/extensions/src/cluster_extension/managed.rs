@@ -1,13 +1,14 @@
 //! Watches of the objects of extensions: a change by somebody else enqueues the extension.
 //!
-//! One watch for each kind serves all extensions. It selects objects by the label of their owner's kind,
+//! One watch for each kind serves all extensions of an account. It selects objects by the label of their owner's kind,
 //! and keeps only a digest of each. A controller notes the digest of each object that it writes, so that
 //! its own writes enqueue nothing.
 
+use super::account::AccountClient;
 use super::apply::ObjectKey;
 use crate::context::Context;
 use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
-use mainstay_client::{Cache, Changed, Cluster, Selection};
+use mainstay_client::{Cache, Changed, Selection};
 use mainstay_controller::Enqueuer;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource};
 use parking_lot::Mutex;
@@ -26,23 +27,17 @@ struct ManagedObject {
 
 /// The watches, and the objects as the controller left them.
 pub(crate) struct ManagedObjects {
-    cluster: Cluster,
     stop: CancellationToken,
-    watches: Mutex<HashMap<Gvk, Cache<ManagedObject>>>,
+    /// By kind, and by the account whose permissions they have.
+    watches: Mutex<HashMap<(Gvk, String), Cache<ManagedObject>>>,
     left: Arc<Mutex<HashMap<ObjectKey, u64>>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
 
 impl ManagedObjects {
     /// No watches yet.
-    pub(crate) fn new(cluster: Cluster, stop: CancellationToken) -> Self {
-        Self {
-            cluster,
-            stop,
-            watches: Mutex::default(),
-            left: Arc::default(),
-            enqueuer: Mutex::new(None),
-        }
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self { stop, watches: Mutex::default(), left: Arc::default(), enqueuer: Mutex::new(None) }
     }
 
     /// Sets the queue for extensions whose objects change.
@@ -60,18 +55,19 @@ impl ManagedObjects {
         self.left.lock().remove(object);
     }
 
-    /// Watches a kind, if that is not done yet.
-    pub(super) fn watch(&self, resource: &Resource) {
+    /// Watches a kind with the permissions of an account, if that is not done yet.
+    pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let mut watches = self.watches.lock();
         let gvk = resource.gvk();
-        if watches.contains_key(&gvk) {
+        let key = (gvk.clone(), client.account.clone());
+        if watches.contains_key(&key) {
             return;
         }
         let selection = Selection::all(resource.clone())
             .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
             .metadata_only();
         let (left, enqueuer) = (Arc::clone(&self.left), self.enqueuer.lock().clone());
-        let kind = gvk.clone();
+        let kind = gvk;
         let watch = Cache::builder(selection, project).subscribe(move |change| {
             let key = ObjectKey { gvk: kind.clone(), name: change.key.clone() };
             let left = left.lock().get(&key).copied();
@@ -79,14 +75,15 @@ impl ManagedObjects {
                 enqueue(enqueuer, change, left);
             }
         });
-        watches.insert(gvk, watch.start(&self.cluster, self.stop.clone()));
+        watches.insert(key, watch.start(&client.cluster, self.stop.clone()));
     }
 
     /// Whether each of these objects is as the controller left it, as far as the watches know.
-    pub(super) fn are_untouched(&self, objects: &BTreeSet<ObjectKey>) -> bool {
+    pub(super) fn are_untouched(&self, account: &str, objects: &BTreeSet<ObjectKey>) -> bool {
         let (watches, left) = (self.watches.lock(), self.left.lock());
         objects.iter().all(|key| {
-            let Some(watch) = watches.get(&key.gvk) else { return false };
+            let watch = watches.get(&(key.gvk.clone(), account.to_owned()));
+            let Some(watch) = watch else { return false };
             let current = watch.get(&key.name).map(|object| object.digest);
             let left = left.get(key).copied();
             // A watch that has not begun knows nothing.

@@ -30,6 +30,16 @@ pub(super) struct CatalogInput {
     pub(super) fingerprint: u64,
 }
 
+impl CatalogInput {
+    /// Whether a catalog is served, but not by this process yet.
+    pub(super) fn is_loading(&self) -> bool {
+        let loading = |package: &PackageInCatalog| {
+            is_available(&package.catalog) && matches!(package.content, PackageState::NotLoaded)
+        };
+        self.catalogs.iter().any(loading)
+    }
+}
+
 /// A package in a catalog.
 #[derive(Debug)]
 struct PackageInCatalog {

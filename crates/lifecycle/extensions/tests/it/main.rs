@@ -1,8 +1,11 @@
-//! ClusterCatalogs on a cluster in this process.
+//! ClusterCatalogs and ClusterExtensions on a cluster in this process.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod cluster_catalogs;
+mod cluster_extensions;
+mod extension_kills;
+mod extensions;
 mod hostile;
 mod kills;
 mod olm_cluster;

@@ -2,7 +2,7 @@
 
 use mainstay_api::{CrdChannel, olm_v1_crds, resources};
 use mainstay_client::Cluster;
-use mainstay_extensions::{Extensions, Options};
+use mainstay_extensions::{Extensions, Features, Options};
 use mainstay_image::build::{self, LayerFiles};
 use mainstay_image::manifest::{ImageConfig, RunConfig};
 use mainstay_image::platform::Platform;
@@ -32,6 +32,8 @@ pub(crate) struct OlmCluster {
     pub(crate) folders: BTreeMap<String, Arc<ServedCatalog>>,
     /// Whether images come from registries; else from the store of the cluster.
     pub(crate) uses_registries: bool,
+    /// The features of the controllers.
+    pub(crate) features: Features,
     folder: TempDir,
     extensions: Option<Extensions>,
 }
@@ -57,6 +59,7 @@ impl OlmCluster {
             served: Arc::default(),
             folders: BTreeMap::new(),
             uses_registries: false,
+            features: Features::default(),
             folder,
             extensions: None,
         }
@@ -98,6 +101,7 @@ impl OlmCluster {
             served,
             folders: self.folders.clone(),
             retry: (Duration::from_millis(10), Duration::from_millis(200)),
+            features: self.features,
             ..Options::new(self.cluster.clock(), images, content)
         }
     }
@@ -124,11 +128,23 @@ impl OlmCluster {
 
     /// Stores an image with a catalog of this text, or without the label if the text is none.
     pub(crate) fn put_image(&self, name: &str, catalog: Option<&str>) {
+        let text = catalog.unwrap_or("no catalog");
+        let labels = catalog.map(|_| (LABEL.to_owned(), "/configs".to_owned()));
+        self.put_files(name, &[("configs/catalog.yaml", text)], labels);
+    }
+
+    /// Stores an image with files.
+    pub(crate) fn put_files(
+        &self,
+        name: &str,
+        files: &[(&str, &str)],
+        labels: Option<(String, String)>,
+    ) {
         let store = self.store();
         let mut content = LayerFiles::default();
-        let text = catalog.unwrap_or("no catalog");
-        content.add("configs/catalog.yaml", text.as_bytes().to_vec()).unwrap();
-        let labels = catalog.map(|_| (LABEL.to_owned(), "/configs".to_owned()));
+        for (path, text) in files {
+            content.add(path, text.as_bytes().to_vec()).unwrap();
+        }
         let run = RunConfig { labels: labels.into_iter().collect(), ..RunConfig::default() };
         let config = ImageConfig { config: run, ..ImageConfig::default() };
         let layer = build::layer(&store, &content).unwrap();

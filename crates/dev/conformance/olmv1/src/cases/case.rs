@@ -129,7 +129,11 @@ impl Case {
     /// Whether ours supports what the case is about: not object sets, and no Helm charts as bundles.
     pub fn is_supported(&self) -> bool {
         let has_charts = self.profile == FeatureProfile::Experimental
-            && self.steps.iter().flat_map(|step| &step.images).any(|image| !image["chart"].is_null());
+            && self
+                .steps
+                .iter()
+                .flat_map(|step| &step.images)
+                .any(|image| !image["chart"].is_null());
         let of_object_sets = self.profile == FeatureProfile::Boxcutter
             && self.steps.iter().any(|step| {
                 step.objects.iter().any(|object| {

@@ -63,7 +63,10 @@ impl CaseControllers {
             metas: case.profile != FeatureProfile::Standard,
             has_extensions: true,
             features: match case.profile {
-                FeatureProfile::Standard => Features::standard(TrustMode::ServiceAccount),
+                FeatureProfile::Standard => Features {
+                    preflight_permissions: false,
+                    ..Features::standard(TrustMode::ServiceAccount)
+                },
                 _ => Features::experimental(TrustMode::ServiceAccount),
             },
         })

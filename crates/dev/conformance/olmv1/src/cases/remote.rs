@@ -20,6 +20,7 @@ use futures::future::{BoxFuture, try_join_all};
 use mainstay_api::resources;
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
 use mainstay_clock::Clock;
+use mainstay_extensions::{Features, TrustMode, subsystem};
 use mainstay_object::builtin::{
     CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, NAMESPACE,
     SECRET, SERVICE_ACCOUNT,
@@ -227,7 +228,7 @@ fn permissions() -> anyhow::Result<[Object; 2]> {
     let api_version = format!("{rbac}/v1");
     let role = json!({
         "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": ROLE},
-        "rules": (mainstay_extensions::SUBSYSTEM.permissions)(),
+        "rules": (subsystem(Features::standard(TrustMode::ServiceAccount)).permissions)(),
     });
     let binding = json!({
         "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": ROLE},

@@ -1,0 +1,85 @@
+//! What the subsystem needs of a cluster before it starts: CustomResourceDefinitions and permissions, for
+//! each choice of features.
+
+use crate::features::{Features, TrustMode};
+use mainstay_api::{CrdChannel, olm_v1_crds, require_service_accounts, resources};
+use mainstay_controller::SubsystemInfo;
+use mainstay_object::Object;
+use serde_json::{Value, json};
+
+/// The description of the subsystem with the default features.
+pub static SUBSYSTEM: SubsystemInfo = info(standard, cluster_admin);
+static EXPERIMENTAL: SubsystemInfo = info(experimental, cluster_admin);
+static STANDARD_ACCOUNTS: SubsystemInfo = info(standard_with_accounts, service_account);
+static EXPERIMENTAL_ACCOUNTS: SubsystemInfo = info(experimental_with_accounts, service_account);
+
+/// The description of the subsystem with these features.
+pub const fn subsystem(features: Features) -> &'static SubsystemInfo {
+    match (features.channel, features.trust) {
+        (CrdChannel::Standard, TrustMode::ClusterAdmin) => &SUBSYSTEM,
+        (CrdChannel::Experimental, TrustMode::ClusterAdmin) => &EXPERIMENTAL,
+        (CrdChannel::Standard, TrustMode::ServiceAccount) => &STANDARD_ACCOUNTS,
+        (CrdChannel::Experimental, TrustMode::ServiceAccount) => &EXPERIMENTAL_ACCOUNTS,
+    }
+}
+
+const fn info(definitions: fn() -> Vec<Object>, permissions: fn() -> Vec<Value>) -> SubsystemInfo {
+    SubsystemInfo {
+        name: "extensions",
+        summary: "Operator Lifecycle Manager v1: ClusterCatalogs and ClusterExtensions",
+        definitions,
+        cluster_roles: mainstay_api::olm_v1_cluster_roles,
+        permissions,
+    }
+}
+
+fn standard() -> Vec<Object> {
+    olm_v1_crds(CrdChannel::Standard)
+}
+
+fn experimental() -> Vec<Object> {
+    olm_v1_crds(CrdChannel::Experimental)
+}
+
+fn standard_with_accounts() -> Vec<Object> {
+    require_service_accounts(standard())
+}
+
+fn experimental_with_accounts() -> Vec<Object> {
+    require_service_accounts(experimental())
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+/// All verbs on all resources: an extension installs whatever its bundle has, and only a subject that has
+/// permissions may grant them.
+fn cluster_admin() -> Vec<Value> {
+    vec![rule("*", &["*"], &["*"]), json!({"nonResourceURLs": ["*"], "verbs": ["*"]})]
+}
+
+/// The permissions of the controllers themselves. Objects of extensions are read and written as their
+/// ServiceAccounts.
+fn service_account() -> Vec<Value> {
+    let olm = resources::OLM_V1_GROUP;
+    let kinds = ["clustercatalogs", "clusterextensions"];
+    let parts = kinds.map(|kind| [format!("{kind}/status"), format!("{kind}/finalizers")]).concat();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    vec![
+        rule(olm, &kinds, &["get", "list", "watch", "create", "patch", "update"]),
+        rule(olm, &parts, &["patch", "update"]),
+        // Pull secrets, and the releases of extensions.
+        rule("", &["secrets"], &["get", "list", "watch", "create", "update", "delete"]),
+        rule("", &["serviceaccounts"], &["get", "impersonate"]),
+        rule("", &["events"], &["create", "patch"]),
+        // The report about missing permissions.
+        rule(
+            "rbac.authorization.k8s.io",
+            &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
+            &["list"],
+        ),
+        rule("config.openshift.io", &["imagedigestmirrorsets", "imagetagmirrorsets"], &["list"]),
+        rule("operator.openshift.io", &["imagecontentsourcepolicies"], &["list"]),
+    ]
+}

@@ -1,0 +1,118 @@
+//! Killed after each write, and with a lost response of each write, an extension is installed, upgraded and
+//! repaired all the same, and nothing of an earlier version stays.
+
+use crate::extensions::{NAMESPACE, catalog};
+use crate::olm_cluster::OlmCluster;
+use mainstay_client::{ObjectList, Patch};
+use mainstay_object::builtin;
+use mainstay_testkit::{InjectedFault, ObservedRequest};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// Whether a write is about the extension: Events are extra.
+fn counts(request: &ObservedRequest) -> bool {
+    request.is_write()
+        && !request.target.contains("/clustercatalogs")
+        && !request.target.contains("/events")
+}
+
+/// Installs, upgrades, and changes an object; returns the names of the objects and the statuses of the
+/// releases.
+async fn run(olm: &OlmCluster) -> BTreeSet<String> {
+    let cluster = olm.cluster.cluster();
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    olm.apply_extension("ext", "a", "").await;
+    let any = |extension: &mainstay_object::Object| {
+        extension.str(&["status", "install", "bundle", "version"]).is_some()
+    };
+    olm.wait_for_extension("ext", any).await;
+    olm.put_image("r.example/cat:v2", Some(&catalog(&[("a", &["1.0.0", "2.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v2"}), json!({})).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    let patch = Patch::Merge(json!({"data": {"version": "changed"}}));
+    cluster.patch(&builtin::CONFIG_MAP, Some(NAMESPACE), "kept", &patch).await.unwrap();
+    olm.cluster
+        .wait_for(&builtin::CONFIG_MAP, Some(NAMESPACE), "kept", |config| {
+            config.str(&["data", "version"]) == Some("2.0.0")
+        })
+        .await;
+    olm.cluster.wait_gone(&builtin::CONFIG_MAP, Some(NAMESPACE), "dropped").await;
+    let mut found = BTreeSet::new();
+    let selector = ObjectList::labels("olm.operatorframework.io/owner-name=ext");
+    for resource in [
+        &builtin::CONFIG_MAP,
+        &builtin::DEPLOYMENT,
+        &builtin::SERVICE_ACCOUNT,
+        &builtin::CLUSTER_ROLE,
+        &builtin::CLUSTER_ROLE_BINDING,
+    ] {
+        for object in cluster.list(resource, None, &selector).await.unwrap().items {
+            found.insert(format!("{} {}", object.kind(), object.name()));
+        }
+    }
+    let deployed = ObjectList::labels("name=ext,status=deployed");
+    let deployed = cluster.list(&builtin::SECRET, None, &deployed).await.unwrap().items.len();
+    found.insert(format!("{deployed} deployed"));
+    found
+}
+
+/// Runs with a fault at a write, and a restart where the fault is a kill. Returns the end state and the
+/// number of writes.
+async fn run_with(fault_at: Option<(usize, bool)>) -> (BTreeSet<String>, usize) {
+    let mut olm = OlmCluster::for_extensions().await;
+    olm.put_bundle("a", "1.0.0", &["kept", "dropped"]);
+    olm.put_bundle("a", "2.0.0", &["kept", "added"]);
+    let writes = Arc::new(AtomicUsize::new(0));
+    let killed = CancellationToken::new();
+    let (count, kill) = (Arc::clone(&writes), killed.clone());
+    let faulty = olm.cluster.with_faults(move |request| {
+        if !counts(request) {
+            return InjectedFault::Pass;
+        }
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        match fault_at {
+            Some((at, true)) if at == number => {
+                kill.cancel();
+                InjectedFault::ResponseLost
+            }
+            Some((at, false)) if at == number => InjectedFault::ResponseLost,
+            _ => InjectedFault::Pass,
+        }
+    });
+    let mut controllers = Some(olm.controllers_on(&faulty));
+    let state = tokio::select! {
+        state = run(&olm) => Some(state),
+        () = killed.cancelled() => None,
+    };
+    let state = if let Some(state) = state {
+        state
+    } else {
+        // A kill drops everything at once; shutting down drops every reconciliation, too.
+        if let Some(controllers) = controllers.take() {
+            controllers.shutdown().await;
+        }
+        let again = olm.cluster.cluster().clone();
+        controllers = Some(olm.controllers_on(&again));
+        run(&olm).await
+    };
+    if let Some(controllers) = controllers {
+        controllers.shutdown().await;
+    }
+    (state, writes.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn extension_survives_a_kill_at_each_write() {
+    let (expected, writes) = run_with(None).await;
+    assert!(writes >= 20, "only {writes} writes");
+    for at in 0..writes {
+        for kill in [true, false] {
+            let (state, _) = run_with(Some((at, kill))).await;
+            assert_eq!(state, expected, "write {at}, killed: {kill}");
+        }
+    }
+}

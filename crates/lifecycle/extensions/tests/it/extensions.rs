@@ -1,0 +1,136 @@
+//! Packages, their bundles and extensions for tests.
+
+use crate::olm_cluster::{OlmCluster, condition};
+use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_object::Object;
+use serde_json::{Value, json};
+
+/// The namespace of the extensions.
+pub(crate) const NAMESPACE: &str = "work";
+
+impl OlmCluster {
+    /// A cluster with the namespaces of the controllers and of the extensions, whose controllers do not run
+    /// yet.
+    pub(crate) async fn for_extensions() -> Self {
+        let olm = Self::stopped().await;
+        for name in ["olmv1-system", NAMESPACE] {
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            olm.cluster.apply(Object::from_value(namespace).unwrap()).await;
+        }
+        olm
+    }
+
+    /// Stores the bundle of a version of a package: a Deployment, a role, and ConfigMaps of these names.
+    pub(crate) fn put_bundle(&self, package: &str, version: &str, configs: &[&str]) {
+        let csv = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": format!("{package}.v{version}")},
+            "spec": {
+                "version": version,
+                "installModes": [{"type": "AllNamespaces", "supported": true}],
+                "install": {"strategy": "deployment", "spec": {
+                    "clusterPermissions": [{
+                        "serviceAccountName": package,
+                        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+                    }],
+                    "deployments": [{"name": package, "spec": {
+                        "replicas": 1,
+                        "selector": {"matchLabels": {"app": package}},
+                        "template": {
+                            "metadata": {"labels": {"app": package}},
+                            "spec": {"serviceAccountName": package, "containers": [
+                                {"name": "manager", "image": format!("r.example/{package}:{version}")},
+                            ]},
+                        },
+                    }}],
+                }},
+            },
+        });
+        let annotations = json!({"annotations": {
+            "operators.operatorframework.io.bundle.package.v1": package,
+        }});
+        let mut files = vec![
+            ("manifests/csv.yaml".to_owned(), csv.to_string()),
+            ("metadata/annotations.yaml".to_owned(), annotations.to_string()),
+        ];
+        files.extend(configs.iter().map(|name| {
+            let config = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                "data": {"version": version},
+            });
+            (format!("manifests/{name}.yaml"), config.to_string())
+        }));
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (&**path, &**text)).collect();
+        self.put_files(&format!("r.example/{package}:v{version}"), &files, None);
+    }
+
+    /// Creates an extension of a package, with this range of versions unless it is empty.
+    pub(crate) async fn apply_extension(&self, name: &str, package: &str, version: &str) -> Object {
+        let mut extension = json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": name},
+            "spec": {
+                "namespace": NAMESPACE,
+                "source": {"sourceType": "Catalog", "catalog": {"packageName": package}},
+            },
+        });
+        if !version.is_empty() {
+            extension["spec"]["source"]["catalog"]["version"] = version.into();
+        }
+        self.cluster.apply(Object::from_value(extension).unwrap()).await
+    }
+
+    /// Waits for an extension in a state.
+    pub(crate) async fn wait_for_extension(
+        &self,
+        name: &str,
+        predicate: impl FnMut(&Object) -> bool + Send,
+    ) -> Object {
+        self.cluster.wait_for(&CLUSTER_EXTENSION, None, name, predicate).await
+    }
+
+    /// Waits until this version is installed, and nothing is left to do.
+    pub(crate) async fn wait_until_installed(&self, name: &str, version: &str) -> Object {
+        self.wait_for_extension(name, |extension| {
+            extension.str(&["status", "install", "bundle", "version"]) == Some(version)
+                && condition(extension, "Progressing").1 == "Succeeded"
+        })
+        .await
+    }
+}
+
+/// A catalog with packages: each has versions, every one of which replaces the one before.
+pub(crate) fn catalog(packages: &[(&str, &[&str])]) -> String {
+    let mut documents: Vec<Value> = Vec::new();
+    for (package, versions) in packages {
+        documents
+            .push(json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}));
+        let entries: Vec<Value> = versions
+            .iter()
+            .enumerate()
+            .map(|(at, version)| {
+                let mut entry = json!({"name": format!("{package}.v{version}")});
+                if let Some(before) = at.checked_sub(1) {
+                    entry["replaces"] = format!("{package}.v{}", versions[before]).into();
+                }
+                entry
+            })
+            .collect();
+        documents.push(json!({
+            "schema": "olm.channel", "package": package, "name": "stable", "entries": entries,
+        }));
+        documents.extend(versions.iter().map(|version| {
+            json!({
+                "schema": "olm.bundle", "package": package, "name": format!("{package}.v{version}"),
+                "image": format!("r.example/{package}:v{version}"),
+                "properties": [{"type": "olm.package", "value": {
+                    "packageName": package, "version": version,
+                }}],
+            })
+        }));
+    }
+    let documents: Vec<String> = documents.iter().map(ToString::to_string).collect();
+    documents.join("\n---\n")
+}

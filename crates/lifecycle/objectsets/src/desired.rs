@@ -1,0 +1,280 @@
+//! ClusterObjectSet of a ClusterExtension: from rendered objects to the object set and its Secrets.
+//!
+//! ```text
+//! rendered objects ─ scrub ─► phases ─► DesiredObjectSet ─ packed(revision) ─► ClusterObjectSet, Secrets
+//! ```
+//!
+//! A [`DesiredObjectSet`] has no revision yet: it is compared with the newest ClusterObjectSet under the name
+//! of that one ([`crate::change`]), and gets the next revision only if it differs.
+
+use crate::default_probes::default_progression_probes;
+use crate::pack::{ObjectSecret, PackObjectsError, pack_objects};
+use crate::phase::{ObjectPhase, PhaseSplit, sort_into_phases};
+use crate::scrub::scrub;
+use mainstay_api::names::olm_v1::{
+    BUNDLE_NAME, BUNDLE_PROPERTIES_ANNOTATION, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION,
+    MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
+    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+};
+use mainstay_api::{
+    ApiKind, ClusterExtension, ClusterObjectSet, ClusterObjectSetSpec, CollisionProtection,
+    LifecycleState, ObjectSetObject, ObjectSetPhase,
+};
+use mainstay_object::{Object, OwnerReference};
+use std::collections::BTreeMap;
+
+/// The annotations that a ClusterObjectSet gets from its ClusterExtension and bundle.
+pub(crate) const OWNED_ANNOTATIONS: [&str; 8] = [
+    BUNDLE_NAME,
+    BUNDLE_PROPERTIES_ANNOTATION,
+    BUNDLE_REFERENCE,
+    BUNDLE_RELEASE,
+    BUNDLE_VERSION,
+    PACKAGE_NAME,
+    SERVICE_ACCOUNT_NAME_ANNOTATION,
+    SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+];
+
+/// The bundle of a ClusterObjectSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleIdentity {
+    /// Package.
+    pub package: String,
+    /// Name.
+    pub name: String,
+    /// Version, without a release.
+    pub version: String,
+    /// Release, if the bundle states one.
+    pub release: Option<String>,
+    /// Image, as the catalog names it.
+    pub image: String,
+}
+
+/// The ClusterExtension of a ClusterObjectSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionIdentity {
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Name and namespace of the ServiceAccount with whose permissions objects are applied; none from
+    /// OLM v1.11 on.
+    pub service_account: Option<(String, String)>,
+    /// Minutes that a rollout may take.
+    pub progress_deadline_minutes: Option<i64>,
+}
+
+impl ExtensionIdentity {
+    /// The identity of a ClusterExtension. `uses_service_account` is true for the model of OLM up to v1.10,
+    /// which applies objects with the permissions of the ServiceAccount of the extension.
+    pub fn new(extension: &ClusterExtension, uses_service_account: bool) -> Self {
+        let account = extension.spec.service_account.as_ref().filter(|_| uses_service_account);
+        Self {
+            name: extension.metadata.name.clone(),
+            uid: extension.metadata.uid.clone(),
+            service_account: account
+                .map(|account| (account.name.clone(), extension.spec.namespace.clone())),
+            progress_deadline_minutes: extension.spec.progress_deadline_minutes,
+        }
+    }
+
+    /// The owner reference of ClusterObjectSets.
+    pub fn owner_reference(&self) -> OwnerReference {
+        let resource = ClusterExtension::RESOURCE;
+        OwnerReference {
+            api_version: resource.api_version(),
+            kind: resource.kind.into_owned(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        }
+    }
+
+    /// The labels of ClusterObjectSets and of their objects.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let kind = ClusterExtension::RESOURCE.kind.into_owned();
+        [(OWNER_KIND_LABEL, kind), (OWNER_NAME_LABEL, self.name.clone())]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into()
+    }
+}
+
+/// A ClusterObjectSet without revision and name, with its objects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredObjectSet {
+    /// The ClusterExtension.
+    pub extension: ExtensionIdentity,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// The objects in phases.
+    pub phases: Vec<ObjectPhase>,
+    /// When existing objects may be taken over.
+    pub collision_protection: CollisionProtection,
+}
+
+/// A ClusterObjectSet, and the Secrets that must exist before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackedObjectSet {
+    /// The ClusterObjectSet.
+    pub object_set: ClusterObjectSet,
+    /// The Secrets.
+    pub secrets: Vec<ObjectSecret>,
+}
+
+/// The name of the ClusterObjectSet of a revision.
+pub fn object_set_name(extension: &str, revision: i64) -> String {
+    format!("{extension}-{revision}")
+}
+
+impl DesiredObjectSet {
+    /// The ClusterObjectSet for the rendered objects of a bundle. `properties` is the annotation
+    /// `olm.properties` of the bundle.
+    pub fn from_bundle(
+        objects: Vec<Object>,
+        bundle: &BundleIdentity,
+        properties: Option<&str>,
+        extension: ExtensionIdentity,
+        split: PhaseSplit,
+    ) -> Self {
+        let mut annotations = bundle_annotations(bundle);
+        if let Some(properties) = properties {
+            annotations.insert(BUNDLE_PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
+        }
+        let marks = object_annotations(bundle, false);
+        let protection = CollisionProtection::Prevent;
+        Self::new(objects, &marks, annotations, extension, protection, split)
+    }
+
+    /// The first ClusterObjectSet of an extension that Helm installed, from the objects of its release. It
+    /// takes the objects over, and has them inline ([`DesiredObjectSet::inline`]).
+    pub fn from_helm_release(
+        objects: Vec<Object>,
+        bundle: &BundleIdentity,
+        extension: ExtensionIdentity,
+    ) -> Self {
+        let marks = object_annotations(bundle, true);
+        let annotations = bundle_annotations(bundle);
+        let protection = CollisionProtection::None;
+        let mut desired =
+            Self::new(objects, &marks, annotations, extension, protection, PhaseSplit::Never);
+        desired.labels.insert(MIGRATED_FROM_HELM_LABEL.to_owned(), "true".to_owned());
+        desired
+    }
+
+    fn new(
+        objects: Vec<Object>,
+        marks: &BTreeMap<String, String>,
+        mut annotations: BTreeMap<String, String>,
+        extension: ExtensionIdentity,
+        collision_protection: CollisionProtection,
+        split: PhaseSplit,
+    ) -> Self {
+        if let Some((name, namespace)) = &extension.service_account {
+            annotations.insert(SERVICE_ACCOUNT_NAME_ANNOTATION.to_owned(), name.clone());
+            annotations.insert(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION.to_owned(), namespace.clone());
+        }
+        let labels = extension.labels();
+        let objects = objects.into_iter().map(|object| scrub(object, &labels, marks)).collect();
+        let phases = sort_into_phases(objects, split);
+        Self { extension, labels, annotations, phases, collision_protection }
+    }
+
+    /// The ClusterObjectSet of a revision, with its objects in Secrets of `namespace`.
+    ///
+    /// # Errors
+    /// An object is too large for a Secret.
+    pub fn packed(
+        &self,
+        revision: i64,
+        namespace: &str,
+    ) -> Result<PackedObjectSet, PackObjectsError> {
+        self.packed_as(&object_set_name(&self.extension.name, revision), revision, namespace)
+    }
+
+    /// The same under a given name.
+    pub(crate) fn packed_as(
+        &self,
+        name: &str,
+        revision: i64,
+        namespace: &str,
+    ) -> Result<PackedObjectSet, PackObjectsError> {
+        let (phases, secrets) = pack_objects(&self.phases, name, &self.extension.name, namespace)?;
+        Ok(PackedObjectSet { object_set: self.object_set(name, revision, phases), secrets })
+    }
+
+    /// The ClusterObjectSet of a revision, with its objects in the spec.
+    pub fn inline(&self, revision: i64) -> ClusterObjectSet {
+        let phase = |phase: &ObjectPhase| ObjectSetPhase {
+            name: phase.name.clone(),
+            objects: phase
+                .objects
+                .iter()
+                .map(|object| ObjectSetObject {
+                    object: Some(object.clone()),
+                    ..ObjectSetObject::default()
+                })
+                .collect(),
+            ..ObjectSetPhase::default()
+        };
+        let phases = self.phases.iter().map(phase).collect();
+        self.object_set(&object_set_name(&self.extension.name, revision), revision, phases)
+    }
+
+    fn object_set(
+        &self,
+        name: &str,
+        revision: i64,
+        phases: Vec<ObjectSetPhase>,
+    ) -> ClusterObjectSet {
+        let mut set = ClusterObjectSet::new("", name);
+        set.metadata.labels.clone_from(&self.labels);
+        set.metadata.annotations.clone_from(&self.annotations);
+        set.metadata.owner_references = vec![self.extension.owner_reference()];
+        set.spec = ClusterObjectSetSpec {
+            lifecycle_state: LifecycleState::Active,
+            revision,
+            collision_protection: self.collision_protection.clone(),
+            phases,
+            progress_deadline_minutes: self
+                .extension
+                .progress_deadline_minutes
+                .filter(|minutes| *minutes > 0),
+            progression_probes: default_progression_probes(),
+        };
+        set
+    }
+
+    /// All objects, in the order of the phases: for checks before a revision is created.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> {
+        self.phases.iter().flat_map(|phase| &phase.objects)
+    }
+}
+
+fn bundle_annotations(bundle: &BundleIdentity) -> BTreeMap<String, String> {
+    let mut annotations: BTreeMap<String, String> = [
+        (BUNDLE_NAME, &bundle.name),
+        (PACKAGE_NAME, &bundle.package),
+        (BUNDLE_VERSION, &bundle.version),
+        (BUNDLE_REFERENCE, &bundle.image),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.clone()))
+    .into();
+    if let Some(release) = &bundle.release {
+        annotations.insert(BUNDLE_RELEASE.to_owned(), release.clone());
+    }
+    annotations
+}
+
+/// The annotations that each object gets.
+fn object_annotations(bundle: &BundleIdentity, with_release: bool) -> BTreeMap<String, String> {
+    let release = bundle.release.as_ref().filter(|_| with_release);
+    [(BUNDLE_VERSION, &bundle.version), (PACKAGE_NAME, &bundle.package)]
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .chain(release.map(|release| (BUNDLE_RELEASE, release)))
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect()
+}
