@@ -199,6 +199,78 @@ pub trait ClusterHandle {
     ) -> impl Future<Output = Result<Vec<u8>, CatalogReadError>>;
 }
 
+/// A write of one object.
+#[derive(Clone, Copy, Debug)]
+pub enum ObjectWrite<'a> {
+    /// Creates the object.
+    Create(&'a Object),
+    /// Replaces the object, unless it changed since it was read.
+    Replace(&'a Object),
+    /// Deletes the object that was read, never a later one of the same name.
+    Delete(&'a Object),
+}
+
+impl<'a> ObjectWrite<'a> {
+    /// The object.
+    pub const fn object(&self) -> &'a Object {
+        let (Self::Create(object) | Self::Replace(object) | Self::Delete(object)) = self;
+        object
+    }
+}
+
+/// An accepted write.
+#[derive(Clone, Debug, Default)]
+pub struct AcceptedWrite {
+    /// The object as stored; of a deletion, as it was.
+    pub object: Object,
+    /// The warnings of the API server.
+    pub warnings: Vec<String>,
+}
+
+/// The error of a write.
+#[derive(Clone, Debug)]
+pub enum ClusterWriteError {
+    /// An object of the name exists already.
+    AlreadyExists(Cause),
+    /// The object changed since it was read.
+    Conflict(Cause),
+    /// The object does not exist, or the cluster does not serve the kind.
+    NotFound(Cause),
+    /// The account may not write the object, or an admission plugin refuses it.
+    Forbidden(Cause),
+    /// The object is invalid.
+    Invalid(Cause),
+    /// The cluster did not respond, or refused for another reason.
+    Failed(Cause),
+}
+
+impl From<ClusterWriteError> for Cause {
+    fn from(error: ClusterWriteError) -> Self {
+        let (ClusterWriteError::AlreadyExists(cause)
+        | ClusterWriteError::Conflict(cause)
+        | ClusterWriteError::NotFound(cause)
+        | ClusterWriteError::Forbidden(cause)
+        | ClusterWriteError::Invalid(cause)
+        | ClusterWriteError::Failed(cause)) = error;
+        cause
+    }
+}
+
+/// A remote cluster to which a command writes.
+pub trait ClusterWriter: ClusterHandle {
+    /// Writes an object. With `dry_run` the cluster runs all checks and stores nothing. Fields that the
+    /// kind does not have are refused.
+    ///
+    /// # Errors
+    /// The cluster refuses or does not respond.
+    fn write(
+        &self,
+        kind: &Resource,
+        write: ObjectWrite<'_>,
+        dry_run: bool,
+    ) -> impl Future<Output = Result<AcceptedWrite, ClusterWriteError>>;
+}
+
 /// Reads the content of CatalogSources without a folder from their registries, one after another.
 pub(crate) async fn read_registries(cluster: &impl ClusterHandle, catalogs: &mut CatalogSnapshots) {
     for address in catalogs.registries_to_read() {

@@ -2,8 +2,8 @@
 //! changes anything.
 
 use crate::args::{
-    CatalogModeArgument, CrdChannelArgument, DemoArguments, NetworkArguments, Profile,
-    RunArguments, UpArguments,
+    CatalogModeArgument, CrdChannelArgument, DemoArguments, ExtensionTrust, NetworkArguments,
+    Profile, RunArguments, UpArguments,
 };
 use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
@@ -79,6 +79,8 @@ pub struct Up {
     pub controllers: Vec<String>,
     /// Channel of the CustomResourceDefinitions of OLM v1.
     pub crd_channel: CrdChannelArgument,
+    /// With whose permissions the objects of ClusterExtensions are written.
+    pub extension_trust: ExtensionTrust,
     /// Whether only the API and its workloads run.
     pub bare: bool,
 }
@@ -104,6 +106,8 @@ pub struct RunSettings {
     pub controllers: Vec<String>,
     /// Channel of the CustomResourceDefinitions of OLM v1.
     pub crd_channel: CrdChannelArgument,
+    /// With whose permissions the objects of ClusterExtensions are written.
+    pub extension_trust: ExtensionTrust,
     /// The address of health and metrics.
     pub listen: SocketAddr,
     /// The addresses of the package server.
@@ -194,6 +198,7 @@ impl Up {
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: OperatorNetwork::check(arguments.network)?,
             crd_channel: arguments.controllers.crd_channel,
+            extension_trust: arguments.controllers.extension_trust,
             controllers: arguments.controllers.list,
             bare: arguments.bare,
         })
@@ -231,6 +236,7 @@ impl RunSettings {
                 .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
             catalog_mode: arguments.catalog_mode,
             crd_channel: arguments.controllers.crd_channel,
+            extension_trust: arguments.controllers.extension_trust,
             controllers: arguments.controllers.list,
             listen: arguments.listen,
             packages: PackagesAddresses::check(

@@ -165,6 +165,51 @@ pub(crate) const UNINSTALL: &str = "Examples:
   mainstay uninstall teapot -n operators
   mainstay uninstall teapot-operator -n operators --operands --definitions";
 
+pub(crate) const EXTENSION: &str = "Examples:
+  mainstay extension install teapot --package teapot-operator --namespace operators
+  mainstay extension list
+  mainstay extension describe teapot";
+
+pub(crate) const EXTENSION_INSTALL: &str = "Examples:
+  mainstay extension install teapot --package teapot-operator --namespace operators
+  mainstay extension install teapot -p teapot-operator -n operators --channel stable --version ~1.2
+  mainstay extension install teapot -p teapot-operator -n operators --config teapot.yaml --cleanup
+  mainstay extension install teapot -p teapot-operator -n operators --dry-run -o yaml
+
+Exits with 1 if the extension is not installed within --timeout, and says why.";
+
+pub(crate) const EXTENSION_UPDATE: &str = "Examples:
+  mainstay extension update teapot --version 1.3.x
+  mainstay extension update teapot --channel fast --upgrade-constraint-policy SelfCertified
+  mainstay extension update teapot --version= --labels team=tea,stage-   # any version, one label less";
+
+pub(crate) const EXTENSION_DELETE: &str = "Examples:
+  mainstay extension delete teapot --dry-run        # the preview only
+  mainstay extension delete teapot --yes
+  mainstay extension delete --all --no-preview";
+
+pub(crate) const EXTENSION_LIST: &str = "Examples:
+  mainstay extension list
+  mainstay extension list -l team=tea -o json
+  mainstay extension list teapot";
+
+pub(crate) const EXTENSION_DESCRIBE: &str = "Examples:
+  mainstay extension describe teapot
+  mainstay extension describe teapot -o yaml";
+
+pub(crate) const EXTENSION_WAIT: &str = "Examples:
+  mainstay extension wait teapot --for installed
+  mainstay extension wait teapot --for version=1.3.x --timeout 10m
+  mainstay extension wait teapot --for deleted";
+
+pub(crate) const EXTENSION_RBAC: &str = "Examples:
+  mainstay extension rbac teapot --bundle ./teapot --namespace operators | kubectl apply -f -
+  mainstay extension rbac teapot                           # the installed bundle of the cluster
+  mainstay extension rbac teapot --also registry.example/teapot-bundle:v1.3.0 # for an update to it
+  mainstay extension rbac teapot --diff registry.example/teapot-bundle:v1.3.0
+  mainstay extension rbac --bundle ./teapot --namespace operators --documented
+  mainstay extension rbac teapot --users --aggregate";
+
 pub(crate) const VERSION: &str = "Examples:
   mainstay version
   mainstay version -o json";

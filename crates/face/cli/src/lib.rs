@@ -5,7 +5,7 @@
 //! errors of standard output, [`exit`] names the exit codes. [`catalog`] works on file-based catalogs,
 //! [`bundle`] on bundle folders, [`image`] on images ([`machine`] reads the registry settings of this
 //! machine). [`crd`] compares CustomResourceDefinitions, [`resolve`] shows what would be installed, [`why`] explains what prevents an installation,
-//! [`uninstall`] removes an operator.
+//! [`uninstall`] removes an operator. [`extension`] works with ClusterExtensions of OLM v1.
 //!
 //! No business logic lives here. The command line of upstream, `opm`, is a crate of its own.
 
@@ -18,6 +18,7 @@ pub mod crd;
 pub mod defaults;
 mod examples;
 pub mod exit;
+pub mod extension;
 pub mod image;
 pub mod machine;
 pub mod output;

@@ -1,4 +1,4 @@
-//! `catalog`, `bundle` and `image`: run the commands with this process's standard streams, current
+//! `catalog`, `bundle`, `image` and `extension`: run the commands with this process's standard streams, current
 //! folder and environment.
 
 use crate::remote::{ClusterSelector, RemoteCluster};
@@ -6,6 +6,7 @@ use mainstay_cli::bundle::{self, BundleArguments};
 use mainstay_cli::catalog::{self, CatalogArguments, CatalogCommandIo};
 use mainstay_cli::cluster::ConnectionArguments;
 use mainstay_cli::exit::{CommandFailure, ExitStatus};
+use mainstay_cli::extension::{self, ExtensionArguments, ExtensionCommandIo};
 use mainstay_cli::image::{self, ImageArguments};
 use mainstay_cli::report;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -34,6 +35,34 @@ pub(crate) async fn run_bundle(arguments: BundleArguments) -> ExitStatus {
 /// Runs one of the commands about images.
 pub(crate) async fn run_image(arguments: ImageArguments) -> ExitStatus {
     with_process_io(async |io| image::run(arguments, io).await).await
+}
+
+/// Runs one of the commands about ClusterExtensions.
+pub(crate) async fn run_extension(arguments: &ExtensionArguments) -> ExitStatus {
+    with_process_io(async |streams| {
+        let stdin = io::stdin();
+        let interactive = stdin.is_terminal();
+        let streams = CatalogCommandIo {
+            stdout: &mut *streams.stdout,
+            stderr: &mut *streams.stderr,
+            folder: streams.folder.clone(),
+            colour: streams.colour,
+            terminal: streams.terminal,
+            variable: streams.variable,
+        };
+        let mut io = ExtensionCommandIo { streams, stdin: &mut stdin.lock(), interactive };
+        extension::run(arguments, &mut io, async |cluster, timeout| {
+            RemoteCluster::connect(&ClusterSelector {
+                cluster,
+                timeout,
+                name: "mainstay-extension",
+                remedy: "name its kubeconfig with --kubeconfig FILE",
+            })
+            .await
+        })
+        .await
+    })
+    .await
 }
 
 /// Prints bytes unchanged.

@@ -318,6 +318,7 @@ impl Embedded {
                 external_address: server.address.to_string(),
                 folders: cluster_catalogs::contents_of(&folder_catalogs),
                 served: server.served(),
+                features: settings.subsystems.features(),
                 ..mainstay_extensions::Options::new(clock, sources, content)
             };
             subsystems.add(Extensions::start(&cluster, options));

@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         (
             Command::Catalog(_)
             | Command::Crd(_)
+            | Command::Extension(_)
             | Command::Resolve(_)
             | Command::Why(_)
             | Command::Uninstall(_),
@@ -95,6 +96,9 @@ fn main() -> ExitCode {
         Command::Resolve(arguments) => Ok(block_on(Threads::One, resolve::run(&arguments))),
         Command::Why(arguments) => Ok(block_on(Threads::One, resolve::why(&arguments))),
         Command::Uninstall(arguments) => Ok(block_on(Threads::One, resolve::uninstall(&arguments))),
+        Command::Extension(arguments) => {
+            Ok(block_on(Threads::One, catalog::run_extension(&arguments)))
+        }
         Command::Manifests(arguments) => {
             subsystems::manifests(&arguments).map(|text| catalog::print(text.as_bytes()))
         }

@@ -6,66 +6,91 @@
 
 use crate::layout;
 use mainstay_cause::Cause;
-use mainstay_cli::args::{CrdChannelArgument, ManifestsArguments};
+use mainstay_cli::args::{CrdChannelArgument, ExtensionTrust, ManifestsArguments};
 use mainstay_client::Cluster;
 use mainstay_controller::SubsystemInfo;
+use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::builtin::CLUSTER_ROLE;
 use serde_json::{Value, json};
 
-/// Every subsystem, with the CustomResourceDefinitions of a channel.
-fn all(channel: CrdChannelArgument) -> [&'static SubsystemInfo; 2] {
-    let extensions = match channel {
-        CrdChannelArgument::Standard => &mainstay_extensions::SUBSYSTEM,
-        CrdChannelArgument::Experimental => &mainstay_extensions::EXPERIMENTAL_SUBSYSTEM,
+/// Every subsystem, with the features of extensions.
+fn all(features: Features) -> [&'static SubsystemInfo; 2] {
+    [&mainstay_classic::SUBSYSTEM, mainstay_extensions::subsystem(features)]
+}
+
+/// The features of extensions that the arguments choose.
+fn extension_features(channel: CrdChannelArgument, trust: ExtensionTrust) -> Features {
+    let trust = match trust {
+        ExtensionTrust::ClusterAdmin => TrustMode::ClusterAdmin,
+        ExtensionTrust::ServiceAccount => TrustMode::ServiceAccount,
     };
-    [&mainstay_classic::SUBSYSTEM, extensions]
+    match channel {
+        CrdChannelArgument::Standard => Features::standard(trust),
+        CrdChannelArgument::Experimental => Features::experimental(trust),
+    }
 }
 
 /// The name of the ServiceAccount that the controllers act as on another cluster, and of its roles.
 const ACCOUNT: &str = "mainstay";
 
-/// The subsystems that a process runs.
+/// The subsystems that a process runs, and the features of extensions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selected(Vec<&'static SubsystemInfo>);
+pub(crate) struct Selected {
+    subsystems: Vec<&'static SubsystemInfo>,
+    features: Features,
+}
 
 impl Selected {
     /// No subsystem: the API alone.
-    pub(crate) const fn none() -> Self {
-        Self(Vec::new())
+    pub(crate) fn none() -> Self {
+        Self::default()
     }
 
     /// Every subsystem.
     pub(crate) fn all() -> Self {
-        Self(all(CrdChannelArgument::Standard).to_vec())
+        let features = Features::default();
+        Self { subsystems: all(features).to_vec(), features }
     }
 
     /// What `--controllers` selects.
     ///
     /// # Errors
     /// The list names an unknown subsystem or selects none.
-    pub(crate) fn parse(list: &[String], channel: CrdChannelArgument) -> Result<Self, Cause> {
-        mainstay_controller::select(&all(channel), list).map(Self).map_err(|error| {
+    pub(crate) fn parse(
+        list: &[String],
+        channel: CrdChannelArgument,
+        trust: ExtensionTrust,
+    ) -> Result<Self, Cause> {
+        let features = extension_features(channel, trust);
+        let selected = mainstay_controller::select(&all(features), list);
+        selected.map(|subsystems| Self { subsystems, features }).map_err(|error| {
             Cause::new(format!("--controllers {}", list.join(",")))
                 .because(Cause::new(error.to_string()))
                 .remedy("list names, `*` for all of them, or `-NAME` to exclude one")
         })
     }
 
+    /// The features of extensions.
+    pub(crate) const fn features(&self) -> Features {
+        self.features
+    }
+
     /// Whether nothing is selected.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.subsystems.is_empty()
     }
 
     /// Whether this subsystem is selected.
     pub(crate) fn contains(&self, subsystem: &SubsystemInfo) -> bool {
-        self.0.iter().any(|info| info.name == subsystem.name)
+        self.subsystems.iter().any(|info| info.name == subsystem.name)
     }
 
     /// Establishes the CustomResourceDefinitions of the subsystems and applies their ClusterRoles.
     pub(crate) async fn install(&self, cluster: &Cluster) -> Result<(), Cause> {
-        let definitions: Vec<_> = self.0.iter().flat_map(|info| (info.definitions)()).collect();
+        let definitions: Vec<_> =
+            self.subsystems.iter().flat_map(|info| (info.definitions)()).collect();
         layout::establish_crds(cluster, &definitions).await?;
-        for role in self.0.iter().flat_map(|info| (info.cluster_roles)()) {
+        for role in self.subsystems.iter().flat_map(|info| (info.cluster_roles)()) {
             layout::apply(cluster, &CLUSTER_ROLE, &role).await?;
         }
         Ok(())
@@ -78,7 +103,7 @@ impl Selected {
             "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT,
         });
         let mut rules: Vec<Value> = Vec::new();
-        let permissions = self.0.iter().flat_map(|info| (info.permissions)());
+        let permissions = self.subsystems.iter().flat_map(|info| (info.permissions)());
         for rule in permissions.chain(process_permissions()) {
             if !rules.contains(&rule) {
                 rules.push(rule);
@@ -109,7 +134,7 @@ impl Selected {
             let definitions = (info.definitions)().into_iter();
             definitions.chain((info.cluster_roles)()).collect::<Vec<_>>()
         };
-        let objects = self.0.iter().flat_map(objects);
+        let objects = self.subsystems.iter().flat_map(objects);
         manifests.extend(objects.map(|object| object.to_value()));
         manifests
     }
@@ -145,7 +170,9 @@ fn process_permissions() -> Vec<Value> {
 /// # Errors
 /// `--controllers` selects nothing that there is.
 pub(crate) fn manifests(arguments: &ManifestsArguments) -> Result<String, Cause> {
-    let selected = Selected::parse(&arguments.controllers.list, arguments.controllers.crd_channel)?;
+    let controllers = &arguments.controllers;
+    let (channel, trust) = (controllers.crd_channel, controllers.extension_trust);
+    let selected = Selected::parse(&controllers.list, channel, trust)?;
     let manifests = selected.manifests(arguments.profile.manager_namespace());
     Ok(arguments.text(&manifests))
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Roles, bindings ─► RbacObjects ─► GrantedRules ─┐
-//! rendered objects ─► Manifest ───────────────────┼─► missing_permissions ─► MissingPermissions ─► condition
+//! rendered objects ─► InstallManifest ───────────────────┼─► missing_permissions ─► MissingPermissions ─► condition
 //!                        │                        │                              └─► findings, structured
 //!                        ├─► exact_installer ─► roles and bindings ─► YAML
 //!                        └─► RequiredPermissions ─► difference(old, new)
@@ -39,7 +39,7 @@ pub use installer::{
     DocumentedBundle, InstallerNames, InstallerObjects, documented_installer_role, exact_installer,
 };
 pub use kinds::{BundleKinds, KindResolver};
-pub use manifest::{Manifest, ManifestError, UnknownKind};
+pub use manifest::{InstallManifest, ManifestError, UnknownKind};
 pub use preflight::{
     EscalationFinding, EscalationReason, MissingPermissions, RbacTarget, missing_permissions,
 };

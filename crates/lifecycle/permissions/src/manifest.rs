@@ -1,4 +1,4 @@
-//! Manifest: the rendered objects of a bundle, each with its resource and namespace.
+//! Install manifest: the rendered objects of a bundle, each with its resource and namespace.
 
 use crate::kinds::KindResolver;
 use crate::rbac_object::{GROUP, RbacBinding, RbacObjects, RbacRole};
@@ -10,7 +10,7 @@ use std::fmt;
 
 /// The rendered objects of a bundle, as permissions depend on them.
 #[derive(Clone, Debug)]
-pub struct Manifest {
+pub struct InstallManifest {
     objects: Vec<ManifestObject>,
     /// The Roles, ClusterRoles and bindings among the objects.
     pub(crate) rbac: RbacObjects,
@@ -70,7 +70,7 @@ impl ManifestError {
     }
 }
 
-impl Manifest {
+impl InstallManifest {
     /// The manifest of rendered objects. Objects of namespaced kinds that name no namespace get into the
     /// namespace of the extension.
     ///

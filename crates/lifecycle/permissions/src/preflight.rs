@@ -9,7 +9,7 @@
 
 use crate::covering::{TooManyPermissions, check_limit, compact_rules, missing_rules};
 use crate::granted::{AccessRequest, GrantedRules};
-use crate::manifest::Manifest;
+use crate::manifest::InstallManifest;
 use crate::rbac_object::{GROUP, RbacBinding, RbacObjects, RbacRole, ReferencedRole};
 use crate::report;
 use crate::required::{ExtensionApplier, OBJECT_VERBS, OLM_GROUP, WATCH_VERBS};
@@ -100,7 +100,7 @@ impl MissingPermissions {
 /// # Errors
 /// If the roles of the manifest have too many permissions to compare.
 pub fn missing_permissions(
-    manifest: &Manifest,
+    manifest: &InstallManifest,
     extension: &str,
     applier: &ExtensionApplier,
     granted: &GrantedRules,
@@ -144,7 +144,12 @@ struct PermissionCheck<'a> {
 
 impl PermissionCheck<'_> {
     /// Checks the requests of an applier.
-    fn check_requests(&mut self, manifest: &Manifest, extension: &str, applier: &ExtensionApplier) {
+    fn check_requests(
+        &mut self,
+        manifest: &InstallManifest,
+        extension: &str,
+        applier: &ExtensionApplier,
+    ) {
         let mut kinds = BTreeSet::new();
         let mut namespaces = BTreeSet::new();
         for object in manifest.objects() {
@@ -216,7 +221,7 @@ impl PermissionCheck<'_> {
     fn check_binding(
         &mut self,
         binding: &RbacBinding,
-        manifest: &Manifest,
+        manifest: &InstallManifest,
         existing: &RbacObjects,
     ) -> Result<(), TooManyPermissions> {
         let role = binding.referenced_role();

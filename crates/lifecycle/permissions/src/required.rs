@@ -4,7 +4,7 @@
 //! also `list` and `watch` in the whole cluster. The account grants the rules of the bundle's roles, so it
 //! needs them itself. A role that is not in the bundle needs the verb `bind` only.
 
-use crate::manifest::{Manifest, ManifestObject};
+use crate::manifest::{InstallManifest, ManifestObject};
 use crate::rbac_object::{GROUP, ReferencedRole};
 use crate::rule::{RbacRule, ScopedRules};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ impl RequiredPermissions {
     /// The permissions for a manifest. The rules are exact: each names its objects.
     ///
     /// The finalizers of ClusterObjectSets are not limited to one: each upgrade makes another set.
-    pub fn new(manifest: &Manifest, extension: &str, applier: &ExtensionApplier) -> Self {
+    pub fn new(manifest: &InstallManifest, extension: &str, applier: &ExtensionApplier) -> Self {
         let mut required = Self::default();
         let finalizers = match applier {
             ExtensionApplier::Helm => {
@@ -128,7 +128,7 @@ impl RequiredPermissions {
     }
 
     /// Adds what the roles and bindings of the manifest grant to others.
-    fn add_granted(&mut self, manifest: &Manifest) {
+    fn add_granted(&mut self, manifest: &InstallManifest) {
         for role in manifest.rbac.roles() {
             for rule in &role.rules {
                 self.add(&role.namespace, rule.clone());

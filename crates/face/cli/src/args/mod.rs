@@ -7,6 +7,7 @@ use crate::catalog::{CatalogArguments, Format};
 use crate::cluster::ClusterArguments;
 use crate::crd::CrdArguments;
 use crate::examples;
+use crate::extension::ExtensionArguments;
 use crate::image::ImageArguments;
 use crate::resolve::{ResolveArguments, format_output};
 use crate::uninstall::UninstallArguments;
@@ -75,16 +76,16 @@ impl Arguments {
 const ELSEWHERE: [(&[&str], &str); 3] = [
     (
         &["install", "add", "subscribe", "create", "apply"],
-        "a Subscription installs an operator: `mainstay resolve PACKAGE` shows what would be installed, `kubectl apply -f SUBSCRIPTION` installs it",
+        "a Subscription installs an operator: `mainstay resolve PACKAGE` shows what would be installed, `kubectl apply -f SUBSCRIPTION` installs it; with OLM v1, `mainstay extension install` installs it",
     ),
     (
         &["upgrade", "update"],
-        "a Subscription upgrades its operator: `mainstay resolve` shows the next upgrades, `kubectl` approves an InstallPlan that waits for approval",
+        "a Subscription upgrades its operator: `mainstay resolve` shows the next upgrades, `kubectl` approves an InstallPlan that waits for approval; with OLM v1, `mainstay extension update` upgrades it",
     ),
     (
         // The last one is a command of ours, for mistyped names.
         &["remove", "delete", "uninstall"],
-        "`mainstay uninstall NAME --dry-run` shows what would be deleted with an operator",
+        "`mainstay uninstall NAME --dry-run` shows what would be deleted with an operator; with OLM v1, `mainstay extension delete NAME --dry-run` does",
     ),
 ];
 
@@ -156,6 +157,9 @@ pub enum Command {
     /// finishes.
     #[command(after_help = examples::UNINSTALL)]
     Uninstall(Box<UninstallArguments>),
+    /// Install, update, inspect and delete ClusterExtensions of OLM v1, and derive their permissions.
+    #[command(after_help = examples::EXTENSION)]
+    Extension(Box<ExtensionArguments>),
     /// Print the manifests that a cluster needs for `mainstay run`: CRDs, ServiceAccount and RBAC.
     #[command(after_help = examples::MANIFESTS)]
     Manifests(ManifestsArguments),
@@ -187,6 +191,18 @@ pub struct ControllersArguments {
     /// Channel of the CustomResourceDefinitions of `extensions`.
     #[arg(long, value_enum, value_name = "CHANNEL", default_value_t = CrdChannelArgument::Standard)]
     pub crd_channel: CrdChannelArgument,
+    /// With whose permissions the objects of ClusterExtensions are written.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = ExtensionTrust::ClusterAdmin)]
+    pub extension_trust: ExtensionTrust,
+}
+
+/// With whose permissions the objects of ClusterExtensions are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExtensionTrust {
+    /// With those of the controllers, which may do all: OLM v1 from 1.11 on.
+    ClusterAdmin,
+    /// With those of the ServiceAccount that the extension names: OLM v1 up to 1.10.
+    ServiceAccount,
 }
 
 /// A channel of CustomResourceDefinitions of OLM v1.

@@ -13,6 +13,7 @@
 
 mod access;
 pub(crate) mod building;
+pub(crate) mod bundle_content;
 pub mod content;
 mod copy;
 mod failure;
@@ -24,6 +25,8 @@ mod pull_push;
 mod tags;
 mod transfer;
 mod unpack;
+
+pub(crate) use access::{StoreFolder, TrustArguments};
 
 use crate::{
     catalog::{self, CatalogCommandIo, Format},

@@ -14,6 +14,8 @@ mod catalog_validate_bundles;
 mod cluster_catalogs;
 mod crd;
 mod crd_upgrades;
+mod extension_commands;
+mod extension_rbac;
 mod extensions;
 mod full_disk;
 mod help;

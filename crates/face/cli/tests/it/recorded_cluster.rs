@@ -3,8 +3,10 @@
 use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
-    CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError, ObjectPage,
+    AcceptedWrite, CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError,
+    ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
 };
+use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;
@@ -31,6 +33,12 @@ pub(super) struct RecordedCluster {
     pub(super) documents: fn(&CatalogEndpoint, &str) -> Result<Vec<u8>, CatalogReadError>,
     /// The number of writes after which every write fails.
     pub(super) writes_left: Rc<Cell<usize>>,
+    /// What the controllers of the cluster do with a written object.
+    pub(super) controller: fn(&mut Object),
+    /// The warnings of every write.
+    pub(super) warnings: &'static [&'static str],
+    /// The error of every write that is no deletion.
+    pub(super) refusal: Option<ClusterWriteError>,
 }
 
 impl RecordedCluster {
@@ -54,7 +62,16 @@ impl RecordedCluster {
             catalog: |_| Err(Cause::new("there is nothing")),
             documents: |_, _| Err(CatalogReadError::Unreachable(Cause::new("there is no server"))),
             writes_left: Rc::default(),
+            controller: |_| {},
+            warnings: &[],
+            refusal: None,
         }
+    }
+
+    /// The same cluster, whose writes do not fail.
+    pub(super) fn writable(self, controller: fn(&mut Object)) -> Self {
+        self.writes_left.set(usize::MAX);
+        Self { controller, ..self }
     }
 
     /// Kinds and names of the objects.
@@ -80,11 +97,17 @@ impl ClusterHandle for RecordedCluster {
         }
         let copies = format!("{}=", names::COPIED_FROM);
         let owned = labels.is_some_and(|labels| labels.starts_with(names::OWNER));
+        // The labels of classic objects are those of the recorded cluster only in part.
+        let exact =
+            labels.filter(|labels| !labels.contains(names::OWNER) && !labels.starts_with('!'));
+        let exact = exact.filter(|labels| !labels.starts_with(&copies));
+        let exact = exact.map(|labels| LabelSelector::parse(labels).unwrap());
         let selects = |object: &&Object| {
             object.kind() == kind.kind
                 && namespace.is_none_or(|namespace| object.namespace() == namespace)
                 && labels.is_none_or(|labels| !labels.starts_with(&copies))
                 && (!owned || object.label(names::OWNER).is_some())
+                && exact.as_ref().is_none_or(|exact| exact.matches(object))
         };
         Ok(self.objects.borrow().iter().filter(selects).cloned().collect())
     }
@@ -159,6 +182,66 @@ impl ClusterHandle for RecordedCluster {
     }
 }
 
+impl ClusterWriter for RecordedCluster {
+    async fn write(
+        &self,
+        kind: &Resource,
+        write: ObjectWrite<'_>,
+        dry_run: bool,
+    ) -> Result<AcceptedWrite, ClusterWriteError> {
+        let failed = || ClusterWriteError::Failed(Cause::new("killed"));
+        let left = self.writes_left.get().checked_sub(1).ok_or_else(failed)?;
+        let is_deletion = matches!(write, ObjectWrite::Delete(_));
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| !is_deletion) {
+            return Err(refusal.clone());
+        }
+        if !dry_run {
+            self.writes_left.set(left);
+        }
+        let mut objects = self.objects.borrow_mut();
+        let name = write.object().name();
+        let is_same = |object: &Object| object.kind() == kind.kind && object.name() == name;
+        let stored = objects.iter().find(|object| is_same(object)).cloned();
+        let mut object = write.object().clone();
+        match (write, &stored) {
+            (ObjectWrite::Create(_), Some(_)) => {
+                let text = format!("{}.{} {name:?} already exists", kind.plural, kind.group);
+                return Err(ClusterWriteError::AlreadyExists(Cause::new(text)));
+            }
+            (ObjectWrite::Create(_), None) => {
+                object.set(&["metadata", "uid"], format!("uid-of-{name}").into());
+                object.set(&["metadata", "generation"], 1.into());
+            }
+            (ObjectWrite::Replace(_), Some(stored)) => {
+                object.set(&["metadata", "generation"], (stored.generation() + 1).into());
+            }
+            (ObjectWrite::Delete(_), Some(_)) => {}
+            (_, None) => return Err(ClusterWriteError::NotFound(Cause::new("it is not there"))),
+        }
+        let warnings = self.warnings.iter().map(|text| (*text).to_owned()).collect();
+        if dry_run {
+            return Ok(AcceptedWrite { object, warnings });
+        }
+        objects.retain(|object| !is_same(object));
+        if is_deletion {
+            let owner = names::olm_v1::OWNER_NAME_LABEL;
+            let owned = |object: &Object| object.label(owner) == Some(name);
+            let kinds: Vec<String> = objects
+                .iter()
+                .filter(|object| owned(object))
+                .filter_map(|crd| crd.str(&["spec", "names", "kind"]).map(str::to_owned))
+                .collect();
+            objects
+                .retain(|object| !owned(object) && !kinds.iter().any(|kind| kind == object.kind()));
+        } else {
+            let mut reconciled = object.clone();
+            (self.controller)(&mut reconciled);
+            objects.push(reconciled);
+        }
+        Ok(AcceptedWrite { object, warnings })
+    }
+}
+
 /// A cluster that does not respond.
 pub(super) struct SilentCluster;
 
@@ -229,5 +312,16 @@ impl ClusterHandle for SilentCluster {
         _: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
         Err(CatalogReadError::Unreachable(silence()))
+    }
+}
+
+impl ClusterWriter for SilentCluster {
+    async fn write(
+        &self,
+        _: &Resource,
+        _: ObjectWrite<'_>,
+        _: bool,
+    ) -> Result<AcceptedWrite, ClusterWriteError> {
+        Err(ClusterWriteError::Failed(silence()))
     }
 }

@@ -1,8 +1,9 @@
-//! Remote cluster of `catalog`, `resolve`, `why`, `uninstall` and `run`: its kubeconfig, found as kubectl finds it,
-//! and requests with a time limit.
+//! Remote cluster of `catalog`, `extension`, `resolve`, `why`, `uninstall` and `run`: its kubeconfig, found as
+//! kubectl finds it, and requests with a time limit.
 
 mod catalog_api;
 mod registry;
+mod write;
 
 use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};

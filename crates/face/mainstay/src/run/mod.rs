@@ -30,7 +30,7 @@ use mainstay_cli::report::{ProgressReport, milliseconds};
 use mainstay_client::{Cluster, Election, LeaseTerm, ObjectList};
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
-use mainstay_extensions::Extensions;
+use mainstay_extensions::{Extensions, Options};
 use mainstay_images::ImageSources;
 use mainstay_object::{NamespacedName, builtin};
 use mainstay_registry::ServedCatalog;
@@ -74,8 +74,8 @@ pub(crate) async fn run(
     let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
     let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
-    let selected =
-        Selected::parse(&run.controllers, run.crd_channel).map_err(CommandFailure::usage)?;
+    let selected = Selected::parse(&run.controllers, run.crd_channel, run.extension_trust)
+        .map_err(CommandFailure::usage)?;
     let runs_classic = selected.contains(&mainstay_classic::SUBSYSTEM);
     let packages_server = if runs_classic {
         packages::PackagesListener::open(&run.packages, manager, clock).await?
@@ -218,7 +218,10 @@ pub(crate) async fn run(
                 let start = |end: &CancellationToken| {
                     let folders = folder_catalogs(run, true);
                     follow_folders(&folders, Some(run.data.join(CATALOG_COPIES)), clock, end);
-                    let options = server.options(run, images.clone(), contents_of(&folders), clock);
+                    let options = Options {
+                        features: selected.features(),
+                        ..server.options(run, images.clone(), contents_of(&folders), clock)
+                    };
                     Extensions::start_replica(&cluster, options)
                 };
                 replica::serve_while_waiting(server, turns, &cluster, &stop, start).await;
@@ -301,7 +304,10 @@ impl Setup<'_> {
             follow_folders(&folder_catalogs, copies, clock, term.token());
         }
         if let Some(server) = catalog_server {
-            let options = server.options(run, images, contents_of(&folder_catalogs), clock);
+            let options = Options {
+                features: selected.features(),
+                ..server.options(run, images, contents_of(&folder_catalogs), clock)
+            };
             subsystems.add(Extensions::start(cluster, options));
         }
         Started { subsystems, catalog_contents }
@@ -365,12 +371,17 @@ async fn prepare_cluster(
         .await
 }
 
-/// Creates a CatalogSource and a ClusterCatalog for each catalog folder, as the subsystems need them.
+/// Creates the namespace of extensions, and a CatalogSource and a ClusterCatalog for each catalog folder, as
+/// the subsystems need them.
 async fn create_catalogs(
     run: &RunSettings,
     selected: &Selected,
     cluster: &Cluster,
 ) -> Result<(), Cause> {
+    if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+        // Pull secrets and the releases of extensions are there.
+        layout::apply_namespace(cluster, run.profile.catalogd_namespace()).await?;
+    }
     for catalog in &run.catalogs {
         if selected.contains(&mainstay_classic::SUBSYSTEM) {
             layout::apply_catalog_source(cluster, &run.namespace, &catalog.name).await?;
@@ -432,6 +443,8 @@ async fn has_simulated_nodes(cluster: &Cluster) -> bool {
 
 /// The Deployment of upstream's controller of ClusterCatalogs.
 const CATALOGD: &str = "catalogd-controller-manager";
+/// The Deployment of upstream's controller of ClusterExtensions.
+const OPERATOR_CONTROLLER: &str = "operator-controller-controller-manager";
 
 /// Refuses to run beside Operator Lifecycle Manager: each would revert the changes of the other.
 async fn refuse_beside_olm(cluster: &Cluster, selected: &Selected) -> Result<(), Cause> {
@@ -441,8 +454,10 @@ async fn refuse_beside_olm(cluster: &Cluster, selected: &Selected) -> Result<(),
         causes.extend(running_deployments(cluster, &params, "classic").await?);
     }
     if selected.contains(&mainstay_extensions::SUBSYSTEM) {
-        let params = ObjectList::fields(format!("metadata.name={CATALOGD}"));
-        causes.extend(running_deployments(cluster, &params, "extensions").await?);
+        for name in [CATALOGD, OPERATOR_CONTROLLER] {
+            let params = ObjectList::fields(format!("metadata.name={name}"));
+            causes.extend(running_deployments(cluster, &params, "extensions").await?);
+        }
     }
     if causes.is_empty() {
         return Ok(());

@@ -52,6 +52,14 @@ impl ReleaseHead {
         Cache::builder(selection, Self::of).index(|head: &Self| vec![Arc::clone(&head.extension)])
     }
 
+    /// Version and status.
+    fn revision(&self) -> Revision {
+        let (version, status) = self.revision;
+        // Its process was killed.
+        let status = if status.is_pending() { ReleaseStatus::Failed } else { status };
+        Revision { version, status }
+    }
+
     fn of(secret: &Object) -> Option<Self> {
         let version = secret.label("version")?.parse().ok()?;
         Some(Self {
@@ -86,28 +94,31 @@ pub(super) async fn history(context: &Context, extension: &str) -> Result<Histor
     if extension.len() > MAX_NAME {
         return Err(Failure::retrying(format!("release name is invalid: {extension}")));
     }
-    let mut revisions: Vec<Revision> = context
-        .releases
-        .indexed(extension)
-        .iter()
-        .map(|(_, head)| {
-            let (version, status) = head.revision;
-            // Its process was killed.
-            let status = if status.is_pending() { ReleaseStatus::Failed } else { status };
-            Revision { version, status }
-        })
-        .collect();
-    revisions.sort_by_key(|revision| revision.version);
-    let read = |revision: Option<Revision>| async move {
-        let Some(revision) = revision else { return Ok(None) };
-        read(context, extension, revision.version).await.map(Some)
-    };
-    let last = read(history::last(&revisions)).await?;
-    let deployed = history::deployed(&revisions);
-    let is_last = deployed.map(|revision| revision.version)
-        == last.as_ref().map(|stored| stored.release.version);
-    let deployed = if is_last { None } else { read(deployed).await? };
-    Ok(History { revisions, last, deployed })
+    loop {
+        let heads = context.releases.indexed(extension);
+        let revisions: Vec<Revision> = heads.iter().map(|(_, head)| head.revision()).collect();
+        let read = |revision: Option<Revision>| async move {
+            let Some(revision) = revision else { return Ok(None) };
+            read(context, extension, revision.version).await.map(Some)
+        };
+        let last = read(history::last(&revisions)).await?;
+        let deployed = history::deployed(&revisions);
+        let is_last = deployed.map(|revision| revision.version)
+            == last.as_ref().map(|stored| stored.release.version);
+        let deployed = if is_last { None } else { read(deployed).await? };
+        // A write whose response was lost can be newer than the cache. Statuses of different times would
+        // make an old release look deployed.
+        let newer = last.iter().chain(&deployed).find(|stored| {
+            let read = stored.index.resource_version();
+            !heads.iter().any(|(_, head)| head.resource_version == read)
+        });
+        match newer {
+            Some(newer) => {
+                context.releases.wait_for_revision(newer.index.resource_version()).await;
+            }
+            None => return Ok(History { revisions, last, deployed }),
+        }
+    }
 }
 
 async fn read(context: &Context, extension: &str, version: i64) -> Result<StoredRelease, Failure> {
@@ -169,6 +180,11 @@ impl History {
 }
 
 impl StoredRelease {
+    /// A label of the release.
+    pub(super) fn label(&self, name: &str) -> Option<&str> {
+        self.release.labels.get(name).map(String::as_str)
+    }
+
     /// The objects of the manifest.
     ///
     /// # Errors

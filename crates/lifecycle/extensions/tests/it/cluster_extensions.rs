@@ -294,11 +294,11 @@ async fn account_without_permissions_gets_a_report_and_nothing_is_written() {
         })
         .await;
     let report = message(&refused, "Progressing");
-    // shows PRE-02 PRE-03 PRE-05 AT-41
     for line in [
         "Namespace:\"work\" APIGroups:[apps] Resources:[deployments] Verbs:[create]",
         "Namespace:\"\" APIGroups:[] Resources:[pods] Verbs:[get]",
     ] {
+        // shows PRE-02 PRE-03 PRE-05 AT-41
         assert!(report.contains(line), "{report}");
     }
     assert!(config(&olm, "kept").await.is_none());

@@ -74,6 +74,7 @@ async fn run_with(fault_at: Option<(usize, bool)>) -> (BTreeSet<String>, usize) 
             return InjectedFault::Pass;
         }
         let number = count.fetch_add(1, Ordering::SeqCst);
+        println!("{number} {} {}", request.method, request.target);
         match fault_at {
             Some((at, true)) if at == number => {
                 kill.cancel();
@@ -95,7 +96,13 @@ async fn run_with(fault_at: Option<(usize, bool)>) -> (BTreeSet<String>, usize) 
         if let Some(controllers) = controllers.take() {
             controllers.shutdown().await;
         }
-        let again = olm.cluster.cluster().clone();
+        println!("killed");
+        let again = olm.cluster.with_faults(|request| {
+            if counts(request) {
+                println!("again {} {}", request.method, request.target);
+            }
+            InjectedFault::Pass
+        });
         controllers = Some(olm.controllers_on(&again));
         run(&olm).await
     };
@@ -111,6 +118,7 @@ async fn extension_survives_a_kill_at_each_write() {
     assert!(writes >= 20, "only {writes} writes");
     for at in 0..writes {
         for kill in [true, false] {
+            println!("write {at}, killed: {kill}");
             let (state, _) = run_with(Some((at, kill))).await;
             assert_eq!(state, expected, "write {at}, killed: {kill}");
         }

@@ -8,14 +8,14 @@
 
 use super::{InstallerNames, InstallerObjects};
 use crate::covering::covers_all;
-use crate::manifest::Manifest;
+use crate::manifest::InstallManifest;
 use crate::rbac_object::RbacRole;
 use crate::required::{ExtensionApplier, RequiredPermissions};
 use crate::rule::RbacRule;
 
 /// The ServiceAccount of an extension, with the roles that it needs for a manifest.
 pub fn exact_installer(
-    manifest: &Manifest,
+    manifest: &InstallManifest,
     names: &InstallerNames,
     applier: &ExtensionApplier,
 ) -> InstallerObjects {

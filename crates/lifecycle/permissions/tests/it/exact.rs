@@ -3,7 +3,7 @@
 use crate::{entries, install, read_manifest, recorded_bundles};
 use mainstay_bundle::BundleFolder;
 use mainstay_permissions::{
-    BundleKinds, ExtensionApplier, GrantedRules, InstallerNames, InstallerObjects, Manifest,
+    BundleKinds, ExtensionApplier, GrantedRules, InstallManifest, InstallerNames, InstallerObjects,
     MissingPermissions, RbacObjects, RbacSubject, exact_installer, missing_permissions, to_yaml,
 };
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn appliers() -> [ExtensionApplier; 2] {
 
 /// What the account of an installer lacks.
 fn lacks(
-    manifest: &Manifest,
+    manifest: &InstallManifest,
     installer: &InstallerObjects,
     applier: &ExtensionApplier,
     existing: &RbacObjects,
@@ -40,13 +40,14 @@ fn may_escalate(installer: &InstallerObjects) -> bool {
 /// Checks that the exact roles for some objects suffice. With `minimal`, checks that none of their rules
 /// can go, and returns their number.
 fn check(name: &str, objects: &[Value], minimal: bool) -> usize {
-    let manifest = Manifest::new(objects, &BundleKinds, "here").unwrap();
+    let manifest = InstallManifest::new(objects, &BundleKinds, "here").unwrap();
     let names = InstallerNames::new("teapot", "here");
     let existing = RbacObjects::default();
     let mut rules = 0;
     for applier in appliers() {
         let installer = exact_installer(&manifest, &names, &applier);
         let missing = lacks(&manifest, &installer, &applier, &existing);
+        // shows RBAC-10 RBAC-11 RBAC-12 RBAC-14 RBAC-15 RBAC-16 RBAC-17 RBAC-18
         assert!(missing.is_empty(), "{name}: {missing:#?}");
         let minimal = minimal && !may_escalate(&installer);
         for at in 0..installer.roles.len() {
@@ -107,7 +108,6 @@ fn exact_roles_of_published_bundles_suffice_and_are_minimal() {
         let rendered = install(&BundleFolder::new(folder), "here");
         bundles += usize::from(!rendered.is_empty());
         for objects in &rendered {
-            // shows RBAC-10 RBAC-11 RBAC-12 RBAC-14 RBAC-15 RBAC-16 RBAC-17 RBAC-18
             rules += check(&folder.display().to_string(), objects, at % 4 == 0);
         }
     }

@@ -11,7 +11,7 @@ mod roles;
 
 use mainstay_bundle::render::{CertManager, InstallSettings, RegistryV1Bundle};
 use mainstay_bundle::{FileTree, Limits, MemoryFiles};
-use mainstay_permissions::{BundleKinds, Manifest};
+use mainstay_permissions::{BundleKinds, InstallManifest};
 use mainstay_yaml::{Options, documents};
 use serde_json::Value;
 use std::fs;
@@ -24,8 +24,8 @@ fn read_yaml(text: &str) -> Vec<Value> {
 }
 
 /// The manifest of a YAML stream, installed into a namespace.
-fn read_manifest(text: &str, namespace: &str) -> Manifest {
-    Manifest::new(&read_yaml(text), &BundleKinds, namespace).unwrap()
+fn read_manifest(text: &str, namespace: &str) -> InstallManifest {
+    InstallManifest::new(&read_yaml(text), &BundleKinds, namespace).unwrap()
 }
 
 /// The objects of a bundle that is installed into a namespace, in each way that the bundle supports: it

@@ -2,8 +2,8 @@
 
 use crate::read_yaml;
 use mainstay_permissions::{
-    BundleKinds, EscalationReason, ExtensionApplier, GrantedRules, Manifest, MissingPermissions,
-    RbacObjects, RbacSubject, ReferencedRole, missing_permissions, report_line,
+    BundleKinds, EscalationReason, ExtensionApplier, GrantedRules, InstallManifest,
+    MissingPermissions, RbacObjects, RbacSubject, ReferencedRole, missing_permissions, report_line,
 };
 use std::fmt::Write as _;
 
@@ -55,7 +55,7 @@ fn check(manifest: &str, cluster: &str, applier: &ExtensionApplier) -> MissingPe
     let objects = read_yaml(cluster);
     let existing = RbacObjects::from_objects(&objects);
     let granted = GrantedRules::new(&existing, &RbacSubject::service_account("here", "account"));
-    let manifest = Manifest::new(&read_yaml(manifest), &BundleKinds, "here").unwrap();
+    let manifest = InstallManifest::new(&read_yaml(manifest), &BundleKinds, "here").unwrap();
     missing_permissions(&manifest, "teapot", applier, &granted, &existing).unwrap()
 }
 
@@ -294,7 +294,7 @@ fn unknown_kinds_are_reported_in_upstreams_words() {
 ---
 {apiVersion: v1, kind: Kettle}
 ";
-    let error = Manifest::new(&read_yaml(text), &BundleKinds, "here").unwrap_err();
+    let error = InstallManifest::new(&read_yaml(text), &BundleKinds, "here").unwrap_err();
     // shows OLMV1-152
     assert_eq!(
         error.condition_message(),

@@ -3,7 +3,7 @@
 use crate::{entries, install, recorded_bundles};
 use mainstay_bundle::MemoryFiles;
 use mainstay_permissions::{
-    BundleKinds, ExtensionApplier, GrantedRules, Manifest, RbacObjects, RbacSubject,
+    BundleKinds, ExtensionApplier, GrantedRules, InstallManifest, RbacObjects, RbacSubject,
     missing_permissions,
 };
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn our_message(
     }));
     let granted = GrantedRules::new(&existing, subject);
     let rendered = install(bundle, namespace);
-    let manifest = Manifest::new(&rendered[0], &BundleKinds, namespace).unwrap();
+    let manifest = InstallManifest::new(&rendered[0], &BundleKinds, namespace).unwrap();
     let with_object_sets = ["c227", "c267"].contains(&namespace);
     let applier = if with_object_sets {
         ExtensionApplier::ObjectSets { object_set: format!("{name}-1") }

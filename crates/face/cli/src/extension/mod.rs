@@ -1,0 +1,226 @@
+//! `mainstay extension`: works with ClusterExtensions of OLM v1 on a cluster, as `kubectl operator olmv1`
+//! does.
+//!
+//! ```text
+//! flags ─► SpecArguments ─► ClusterExtension ─► create, replace ─► conditions, polled ─┬─► text
+//! cluster ─► ClusterExtension ─► list, describe, wait ─────────────────────────────────┼─► JSON, YAML
+//! bundle (folder, image) ─► manifest ─► installer roles, difference, roles for users ──┘
+//! ```
+//!
+//! The texts of successful commands are upstream's. Faults of upstream are mended: errors go to standard
+//! error with their remedy, version ranges are those of the API, a failed installation with `--cleanup` is
+//! deleted, and the deprecated ServiceAccount is only set on request.
+//!
+//! What these commands do not do: choose bundles. The controller does; `mainstay resolve` shows its choice.
+
+mod bundle_source;
+mod config;
+mod delete;
+mod describe;
+mod input;
+mod install;
+mod list;
+mod owned;
+mod rbac;
+mod removal_preview;
+mod spec;
+mod state;
+mod update;
+mod values;
+mod wait;
+mod watch;
+
+use crate::catalog::{self, CatalogCommandIo, Format};
+use crate::cluster::{
+    AcceptedWrite, ClusterArguments, ClusterHandle, ClusterReadError, ClusterWriteError,
+    ClusterWriter,
+};
+use crate::examples;
+use crate::exit::{CommandFailure, ExitStatus};
+use crate::resolve::format_output;
+use clap::{Args, Subcommand};
+use input::CommandInput;
+use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_cause::Cause;
+use mainstay_formats::edit_distance;
+use mainstay_object::Object;
+use std::io::Read;
+use std::time::Duration;
+
+/// How long a cluster may take to respond to commands whose `--timeout` is that of their work.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Arguments of `extension`.
+#[derive(Args, Debug)]
+pub struct ExtensionArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Create a ClusterExtension, and wait until its bundle is installed.
+    ///
+    /// The namespace must exist. Without --no-wait the command ends when the bundle is installed, when the
+    /// controller gives up, or after --timeout; then it says why.
+    #[command(disable_version_flag = true, after_help = examples::EXTENSION_INSTALL)]
+    Install(Box<install::Arguments>),
+    /// Change a ClusterExtension, and wait until the change is carried out.
+    ///
+    /// Fields without a flag stay as they are. An empty value removes a field, as in `--version=`.
+    #[command(disable_version_flag = true, after_help = examples::EXTENSION_UPDATE)]
+    Update(Box<update::Arguments>),
+    /// Delete a ClusterExtension or all of them, with all their objects.
+    ///
+    /// Warning: the CustomResourceDefinitions of the extension go, and with them all objects of their kinds
+    /// in all namespaces. A preview counts them before the deletion is confirmed.
+    #[command(after_help = examples::EXTENSION_DELETE)]
+    Delete(delete::Arguments),
+    /// List ClusterExtensions.
+    #[command(visible_alias = "get", after_help = examples::EXTENSION_LIST)]
+    List(list::Arguments),
+    /// Describe a ClusterExtension: what is installed, its conditions in plain words, its objects.
+    #[command(after_help = examples::EXTENSION_DESCRIBE)]
+    Describe(describe::Arguments),
+    /// Wait until a ClusterExtension is installed, has a version, or is deleted.
+    #[command(after_help = examples::EXTENSION_WAIT)]
+    Wait(wait::Arguments),
+    /// Print the ServiceAccount and the roles that install a bundle, or roles for its users.
+    ///
+    /// The roles grant exactly what the bundle needs. Without --bundle, the bundle is the one that the
+    /// cluster has installed for NAME.
+    #[command(after_help = examples::EXTENSION_RBAC)]
+    Rbac(Box<rbac::Arguments>),
+}
+
+/// The environment of the command: everything that is not an argument.
+pub struct ExtensionCommandIo<'a> {
+    /// Output, folder and environment.
+    pub streams: CatalogCommandIo<'a>,
+    /// Standard input: the file `-`, and answers.
+    pub stdin: &'a mut dyn Read,
+    /// Whether standard input is a terminal, at which a person answers.
+    pub interactive: bool,
+}
+
+/// Runs the command. It connects to a cluster only if it needs one; the duration is the time limit of a
+/// response.
+pub async fn run<C: ClusterWriter>(
+    arguments: &ExtensionArguments,
+    io: &mut ExtensionCommandIo<'_>,
+    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+) -> ExitStatus {
+    let ExtensionCommandIo { streams, stdin, interactive } = io;
+    let mut input = CommandInput { stdin: &mut **stdin, interactive: *interactive };
+    catalog::finish(streams, async |io| run_command(arguments, io, &mut input, connect).await).await
+}
+
+// Futures of the longer commands are large: each is boxed, so that the others do not carry its size.
+async fn run_command<C: ClusterWriter>(
+    arguments: &ExtensionArguments,
+    io: &mut CatalogCommandIo<'_>,
+    input: &mut CommandInput<'_>,
+    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+) -> Result<ExitStatus, CommandFailure> {
+    match &arguments.command {
+        Command::Install(arguments) => {
+            Box::pin(install::run(arguments, io, input, connect)).await?;
+        }
+        Command::Update(arguments) => Box::pin(update::run(arguments, io, input, connect)).await?,
+        Command::Delete(arguments) => Box::pin(delete::run(arguments, io, input, connect)).await?,
+        Command::List(arguments) => list::run(arguments, io, connect).await?,
+        Command::Describe(arguments) => describe::run(arguments, io, connect).await?,
+        Command::Wait(arguments) => wait::run(arguments, io, connect).await?,
+        Command::Rbac(arguments) => Box::pin(rbac::run(arguments, io, input, connect)).await?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Finds a ClusterExtension by name.
+///
+/// # Errors
+/// The cluster has no such ClusterExtension, does not serve the kind, or does not respond.
+async fn find_extension(
+    cluster: &impl ClusterHandle,
+    name: &str,
+) -> Result<Object, CommandFailure> {
+    if let Some(extension) = cluster.get(&CLUSTER_EXTENSION, None, name).await? {
+        return Ok(extension);
+    }
+    let names: Vec<String> = match cluster.list(&CLUSTER_EXTENSION, None, None).await {
+        Ok(extensions) => extensions.iter().map(|extension| extension.name().to_owned()).collect(),
+        Err(ClusterReadError::Forbidden(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    Err(CommandFailure::usage(no_extension(name, &names)))
+}
+
+/// The error of an unknown ClusterExtension, with similar names.
+fn no_extension(name: &str, names: &[String]) -> Cause {
+    let lower = name.to_lowercase();
+    let mut similar: Vec<&str> = names.iter().map(String::as_str).collect();
+    similar.retain(|candidate| {
+        candidate.contains(&lower)
+            || lower.contains(candidate)
+            || edit_distance::distance(&lower, candidate, 2).is_some()
+    });
+    similar.truncate(5);
+    let remedy = if similar.is_empty() {
+        "list them with: mainstay extension list".to_owned()
+    } else {
+        format!("did you mean {}?", similar.join(", "))
+    };
+    let name = catalog::escape_controls(name);
+    Cause::new(format!("the cluster has no ClusterExtension {name}")).remedy(remedy)
+}
+
+/// Prints the warnings of the API server, and returns the object.
+fn report_warnings(io: &mut CatalogCommandIo<'_>, accepted: AcceptedWrite) -> Object {
+    for warning in accepted.warnings {
+        let _ = writeln!(io.stderr, "warning: {}", catalog::escape_controls(&warning));
+    }
+    accepted.object
+}
+
+/// The failure of a write, with remedies for what people meet.
+fn write_failure(what: String, error: ClusterWriteError) -> CommandFailure {
+    let (ClusterWriteError::Invalid(cause) | ClusterWriteError::Failed(cause)) = &error else {
+        return Cause::new(what).because(error.into()).into();
+    };
+    let text = cause.to_string();
+    let missing_field = |field: &str| text.contains(&format!("unknown field \"spec.{field}"));
+    let remedy = if missing_field("config") || missing_field("progressDeadlineMinutes") {
+        Some(
+            "leave out --config and --progress-deadline-minutes, or install the experimental CustomResourceDefinitions: mainstay run --crd-channel experimental",
+        )
+    } else if text.contains("spec.serviceAccount: Required") {
+        Some(
+            "this version of OLM v1 needs --service-account NAME; `mainstay extension rbac` prints one with its roles",
+        )
+    } else if text.contains("invalid version expression") {
+        Some("write a range without `==`, `&&` and hyphens, such as '>=1.2 <2 || 2.1.x'")
+    } else {
+        None
+    };
+    let failure = Cause::new(what).because(error.into());
+    match remedy {
+        Some(remedy) => failure.remedy(remedy).into(),
+        None => failure.into(),
+    }
+}
+
+/// Prints a line for people, at once; other formats print only their value.
+fn say(io: &mut CatalogCommandIo<'_>, format: Format, line: &str) {
+    if format == Format::Text {
+        io.print(&format!("{line}\n"));
+        // The command may wait next. The sink keeps an error.
+        let _ = io.stdout.flush();
+    }
+}
+
+/// Prints an object unless the format is text.
+fn print_object(io: &mut CatalogCommandIo<'_>, format: Format, object: &Object) {
+    if format != Format::Text {
+        io.print(&format_output(format, &object.to_value(), String::new));
+    }
+}

@@ -1,0 +1,125 @@
+//! Objects of a ClusterExtension: those with the labels of their owner, of all kinds that bundles contain.
+
+use crate::catalog::count;
+use crate::cluster::{ClusterHandle, ClusterReadError};
+use crate::exit::CommandFailure;
+use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_object::{Object, Resource, builtin};
+
+/// The longest value of a label.
+const MAX_LABEL: usize = 63;
+
+/// The kinds of registry+v1 bundles and of the providers of their certificates. The discovery of the
+/// cluster would list all kinds, most of them never part of a bundle.
+const KINDS: [Resource; 27] = [
+    builtin::CUSTOM_RESOURCE_DEFINITION,
+    builtin::DEPLOYMENT,
+    builtin::SERVICE_ACCOUNT,
+    builtin::SERVICE,
+    builtin::CONFIG_MAP,
+    builtin::SECRET,
+    builtin::CLUSTER_ROLE,
+    builtin::CLUSTER_ROLE_BINDING,
+    builtin::ROLE,
+    builtin::ROLE_BINDING,
+    builtin::VALIDATING_WEBHOOK_CONFIGURATION,
+    builtin::MUTATING_WEBHOOK_CONFIGURATION,
+    builtin::NETWORK_POLICY,
+    builtin::POD_DISRUPTION_BUDGET,
+    builtin::PRIORITY_CLASS,
+    Resource::namespaced("cert-manager.io", "v1", "Issuer", "issuers"),
+    Resource::namespaced("cert-manager.io", "v1", "Certificate", "certificates"),
+    Resource::namespaced("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
+    Resource::namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+    Resource::namespaced("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"),
+    Resource::namespaced(
+        "autoscaling.k8s.io",
+        "v1",
+        "VerticalPodAutoscaler",
+        "verticalpodautoscalers",
+    ),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleYAMLSample", "consoleyamlsamples"),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleQuickStart", "consolequickstarts"),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleCLIDownload", "consoleclidownloads"),
+    Resource::cluster("console.openshift.io", "v1", "ConsoleLink", "consolelinks"),
+    Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterObjectSet", "clusterobjectsets"),
+];
+
+/// The objects of a ClusterExtension, as far as the account may list them.
+#[derive(Debug, Default)]
+pub(super) struct OwnedObjects {
+    pub(super) objects: Vec<Object>,
+    /// The kinds that the account may not list.
+    pub(super) hidden: Vec<String>,
+}
+
+impl OwnedObjects {
+    /// Whether the account may not list the CustomResourceDefinitions.
+    pub(super) fn hides_crds(&self) -> bool {
+        self.hidden.iter().any(|kind| kind == "CustomResourceDefinition")
+    }
+}
+
+/// A note about kinds that the account may not list; empty without such kinds.
+pub(super) fn hidden_note(hidden: &[String]) -> String {
+    const MAX: usize = 5;
+    let more = match hidden.len().saturating_sub(MAX) {
+        0 => String::new(),
+        more => format!(" and {}", count(more, "other kind")),
+    };
+    match hidden {
+        [] => String::new(),
+        hidden => {
+            let kinds: Vec<&str> = hidden.iter().take(MAX).map(String::as_str).collect();
+            format!("note: this account may not list {}{more}\n", kinds.join(", "))
+        }
+    }
+}
+
+/// The label selector of the objects of a ClusterExtension; none if its name is no value of a label.
+fn owner_selector(extension: &str) -> Option<String> {
+    let selector = format!("{OWNER_KIND_LABEL}=ClusterExtension,{OWNER_NAME_LABEL}={extension}");
+    (extension.len() <= MAX_LABEL).then_some(selector)
+}
+
+/// Lists the objects of a ClusterExtension.
+///
+/// # Errors
+/// The cluster does not respond.
+pub(super) async fn owned_objects(
+    cluster: &impl ClusterHandle,
+    extension: &str,
+) -> Result<OwnedObjects, CommandFailure> {
+    let mut owned = OwnedObjects::default();
+    let Some(selector) = owner_selector(extension) else { return Ok(owned) };
+    for kind in &KINDS {
+        match cluster.list(kind, None, Some(&selector)).await {
+            Ok(objects) => owned.objects.extend(objects),
+            Err(ClusterReadError::UnknownKind(_)) => {}
+            Err(ClusterReadError::Forbidden(_)) => owned.hidden.push(kind.kind.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(owned)
+}
+
+/// Lists the CustomResourceDefinitions of a ClusterExtension.
+///
+/// # Errors
+/// The account may not list them, or the cluster does not respond.
+pub(super) async fn owned_crds(
+    cluster: &impl ClusterHandle,
+    extension: &str,
+) -> Result<Vec<Object>, CommandFailure> {
+    let Some(selector) = owner_selector(extension) else { return Ok(Vec::new()) };
+    Ok(cluster.list(&builtin::CUSTOM_RESOURCE_DEFINITION, None, Some(&selector)).await?)
+}
+
+/// An object as kubectl names it.
+pub(super) fn object_text(object: &Object) -> String {
+    match object.namespace() {
+        "" => format!("{} {}", object.kind(), object.name()),
+        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
+    }
+}

@@ -1,0 +1,314 @@
+//! State of a ClusterExtension, from its status, and its conditions in plain words.
+//!
+//! All functions read fields of the API only, so they are right for clusters of upstream OLM as well.
+
+use crate::catalog::escape_controls;
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use serde_json::{Value, json};
+
+/// How far the controller is with the spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InstallStage {
+    /// The desired state is reached.
+    Installed,
+    /// The controller works on it, or did not begin.
+    Pending,
+    /// The controller gave up; only a change of the spec helps.
+    Stopped,
+}
+
+/// The bundle that is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InstalledState<'o> {
+    pub(super) name: &'o str,
+    pub(super) version: &'o str,
+    /// The release of the version; empty if there is none.
+    pub(super) release: &'o str,
+}
+
+impl InstalledState<'_> {
+    /// The version with its release.
+    pub(super) fn version_text(&self) -> String {
+        match self.release {
+            "" => self.version.to_owned(),
+            release => format!("{}-{release}", self.version),
+        }
+    }
+}
+
+/// The condition of a type.
+fn condition<'o>(extension: &'o Object, kind: &str) -> Option<&'o Value> {
+    let mut all = extension.array(&["status", "conditions"]).iter();
+    all.find(|condition| condition["type"] == kind)
+}
+
+/// Whether a condition is about the present spec.
+fn is_current(extension: &Object, condition: &Value) -> bool {
+    condition["observedGeneration"]
+        .as_i64()
+        .is_none_or(|observed| observed >= extension.generation())
+}
+
+fn text<'v>(condition: &'v Value, field: &str) -> &'v str {
+    condition[field].as_str().unwrap_or_default()
+}
+
+/// The stage of the present spec.
+pub(super) fn install_stage(extension: &Object) -> InstallStage {
+    let current =
+        |kind| condition(extension, kind).filter(|condition| is_current(extension, condition));
+    let (Some(progressing), installed) = (current("Progressing"), current("Installed")) else {
+        return InstallStage::Pending;
+    };
+    let is_installed = installed.is_some_and(|installed| installed["status"] == "True");
+    match (text(progressing, "status"), text(progressing, "reason")) {
+        ("True", "Succeeded") if is_installed => InstallStage::Installed,
+        ("False", _) => InstallStage::Stopped,
+        _ => InstallStage::Pending,
+    }
+}
+
+/// The installed bundle.
+pub(super) fn installed_bundle(extension: &Object) -> Option<InstalledState<'_>> {
+    let field = |name| extension.str(&["status", "install", "bundle", name]);
+    let name = field("name").filter(|name| !name.is_empty())?;
+    let (version, release) = (field("version"), field("release"));
+    Some(InstalledState {
+        name,
+        version: version.unwrap_or_default(),
+        release: release.unwrap_or_default(),
+    })
+}
+
+/// The image of the installed bundle, from the message of the condition Installed.
+pub(super) fn installed_image(extension: &Object) -> Option<&str> {
+    let installed = condition(extension, "Installed")?;
+    let message = text(installed, "message").strip_prefix("Installed bundle ")?;
+    message.strip_suffix(" successfully").filter(|image| !image.is_empty())
+}
+
+/// Why the desired state is not reached.
+pub(super) fn obstacles(extension: &Object) -> Vec<Cause> {
+    let sentences = ["Progressing", "Installed", "Available"].iter().filter_map(|kind| {
+        let condition = condition(extension, kind)?;
+        let is_reached = condition["status"] == "True"
+            && (*kind != "Progressing" || condition["reason"] == "Succeeded");
+        (!is_reached).then(|| condition_sentence(extension, condition))
+    });
+    let causes: Vec<Cause> =
+        sentences.map(|sentence| with_remedy(extension, Cause::new(sentence))).collect();
+    if !causes.is_empty() {
+        return causes;
+    }
+    vec![
+        Cause::new("no controller has reported on the present spec")
+            .remedy("check that a controller of OLM v1 runs, such as `mainstay run`"),
+    ]
+}
+
+/// Adds the remedy for missing permissions of the ServiceAccount.
+fn with_remedy(extension: &Object, cause: Cause) -> Cause {
+    if !cause.what().contains("pre-authorization failed") {
+        return cause;
+    }
+    let field = |path: &[&str]| extension.str(path).unwrap_or_default();
+    let (name, namespace) = (extension.name(), field(&["spec", "namespace"]));
+    let account = match field(&["spec", "serviceAccount", "name"]) {
+        "" => String::new(),
+        account => format!(" --service-account {account}"),
+    };
+    let what = if installed_bundle(extension).is_some() {
+        // The account removes the objects of the old bundle, too.
+        format!("both bundles with: mainstay extension rbac {name} --bundle NEW --also OLD")
+    } else {
+        format!("the bundle with: mainstay extension rbac {name} --bundle DIR|IMAGE")
+    };
+    cause.remedy(format!("print the roles for {what} --namespace {namespace}{account}"))
+}
+
+/// What a condition says, in plain words.
+struct PlainCondition {
+    words: &'static str,
+    /// Whether the message says more.
+    has_message: bool,
+}
+
+/// The conditions in plain words, one a line. Deprecations that do not hold are left out.
+pub(super) fn condition_sentences(extension: &Object) -> Vec<String> {
+    let conditions = extension.array(&["status", "conditions"]).iter();
+    let holding = conditions.filter(|condition| {
+        !text(condition, "type").ends_with("Deprecated") || condition["status"] == "True"
+    });
+    holding.map(|condition| condition_sentence(extension, condition)).collect()
+}
+
+fn condition_sentence(extension: &Object, condition: &Value) -> String {
+    let kind = text(condition, "type");
+    let plain = plain_words(kind, text(condition, "status"), text(condition, "reason"));
+    let message = text(condition, "message");
+    let mut sentence = match plain {
+        Some(PlainCondition { words, has_message: true }) if !message.is_empty() => {
+            format!("{words}: {}", escape_lines(message))
+        }
+        Some(PlainCondition { words, .. }) => words.to_owned(),
+        None => format!(
+            "{kind} is {} ({}): {}",
+            text(condition, "status"),
+            text(condition, "reason"),
+            escape_lines(message)
+        ),
+    };
+    if !is_current(extension, condition) {
+        sentence.push_str(" (about an earlier spec)");
+    }
+    sentence
+}
+
+fn plain_words(kind: &str, status: &str, reason: &str) -> Option<PlainCondition> {
+    let (words, has_message) = match (kind, status, reason) {
+        ("Installed", "True", _) => ("a bundle is installed", false),
+        ("Installed", "False", "Absent") => ("no bundle is installed yet", false),
+        ("Installed", "False", _) => ("no bundle is installed", false),
+        ("Installed", _, _) => ("it is unknown which bundle is installed", true),
+        ("Progressing", "True", "Succeeded") => ("the desired state is reached", false),
+        ("Progressing", "True", "RollingOut") => ("the objects are being applied", true),
+        ("Progressing", "True", "Retrying") => ("the controller met an error and retries", true),
+        ("Progressing", "False", "Blocked") => {
+            ("the controller stopped until the spec changes", true)
+        }
+        ("Progressing", "False", "InvalidConfiguration") => {
+            ("the bundle refuses the configuration", true)
+        }
+        ("Progressing", "False", "ProgressDeadlineExceeded") => {
+            ("the rollout takes longer than allowed", true)
+        }
+        ("Available", "True", _) => ("the objects work", false),
+        ("Available", "False", "ProbeFailure") => ("some objects do not work", true),
+        ("Available", "False" | "Unknown", _) => ("it is unknown whether the objects work", true),
+        ("Deprecated", "True", _) => ("a part is deprecated", true),
+        ("PackageDeprecated", "True", _) => ("the package is deprecated", true),
+        ("ChannelDeprecated", "True", _) => ("a channel is deprecated", true),
+        ("BundleDeprecated", "True", _) => ("the installed bundle is deprecated", true),
+        _ => return None,
+    };
+    Some(PlainCondition { words, has_message })
+}
+
+/// A message of a cluster without control characters; its lines stay.
+pub(super) fn escape_lines(message: &str) -> String {
+    message.lines().map(escape_controls).collect::<Vec<_>>().join("\n")
+}
+
+/// What `list` and `describe` show of a ClusterExtension, as a value.
+pub(super) fn summary(extension: &Object) -> Value {
+    let catalog = |field| extension.get(&["spec", "source", "catalog", field]);
+    let bundle = installed_bundle(extension).map(|bundle| {
+        json!({"name": bundle.name, "version": bundle.version_text(), "image": installed_image(extension)})
+    });
+    json!({
+        "name": extension.name(),
+        "namespace": extension.str(&["spec", "namespace"]),
+        "package": catalog("packageName"),
+        "channels": catalog("channels").cloned().unwrap_or_else(|| json!([])),
+        "version": catalog("version").and_then(Value::as_str).unwrap_or_default(),
+        "sourceType": extension.str(&["spec", "source", "sourceType"]),
+        "installed": bundle,
+        "stage": match install_stage(extension) {
+            InstallStage::Installed => "installed",
+            InstallStage::Pending => "pending",
+            InstallStage::Stopped => "stopped",
+        },
+        "conditions": extension.get(&["status", "conditions"]).cloned().unwrap_or_else(|| json!([])),
+        "created": extension.str(&["metadata", "creationTimestamp"]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extension(conditions: &Value) -> Object {
+        Object::from_value(json!({
+            "metadata": {"name": "tea", "generation": 2},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn stage_counts_conditions_of_the_present_spec_only() {
+        let progressing = |status: &str, reason: &str, generation: i64| json!({"type": "Progressing", "status": status, "reason": reason, "observedGeneration": generation});
+        let installed = |status: &str| json!({"type": "Installed", "status": status, "reason": "x", "observedGeneration": 2});
+        for (conditions, expected) in [
+            (json!([]), InstallStage::Pending),
+            (
+                json!([progressing("True", "Succeeded", 2), installed("True")]),
+                InstallStage::Installed,
+            ),
+            (
+                json!([progressing("True", "Succeeded", 1), installed("True")]),
+                InstallStage::Pending,
+            ),
+            (
+                json!([progressing("True", "Succeeded", 2), installed("False")]),
+                InstallStage::Pending,
+            ),
+            (json!([progressing("True", "Retrying", 2), installed("True")]), InstallStage::Pending),
+            (json!([progressing("False", "Blocked", 2)]), InstallStage::Stopped),
+            (json!([progressing("False", "Blocked", 1)]), InstallStage::Pending),
+        ] {
+            let found = install_stage(&extension(&conditions));
+            assert_eq!(found, expected, "{conditions}");
+        }
+    }
+
+    #[test]
+    fn every_condition_has_plain_words() {
+        for (kind, status, reason, expected) in [
+            ("Installed", "True", "Succeeded", "a bundle is installed"),
+            ("Installed", "False", "Failed", "no bundle is installed"),
+            ("Installed", "Unknown", "Failed", "it is unknown which bundle is installed: m"),
+            ("Progressing", "True", "Retrying", "the controller met an error and retries: m"),
+            ("Progressing", "False", "Blocked", "the controller stopped until the spec changes: m"),
+            ("Available", "False", "ProbeFailure", "some objects do not work: m"),
+            ("BundleDeprecated", "True", "Deprecated", "the installed bundle is deprecated: m"),
+            ("New", "True", "Reason", "New is True (Reason): m"),
+        ] {
+            let condition =
+                json!({"type": kind, "status": status, "reason": reason, "message": "m"});
+            let found = condition_sentences(&extension(&json!([condition])));
+            assert_eq!(found, [expected], "{condition}");
+        }
+        let quiet = json!([{"type": "Deprecated", "status": "False", "reason": "NotDeprecated"}]);
+        assert!(condition_sentences(&extension(&quiet)).is_empty());
+    }
+
+    #[test]
+    fn missing_permissions_have_the_command_that_prints_roles() {
+        let message = "pre-authorization failed: service account requires";
+        let mut tea = extension(&json!([
+            {"type": "Progressing", "status": "True", "reason": "Retrying", "message": message},
+        ]));
+        tea.set(&["spec"], json!({"namespace": "kitchen", "serviceAccount": {"name": "me"}}));
+        let text = obstacles(&tea).iter().map(ToString::to_string).collect::<String>();
+        let remedy = "mainstay extension rbac tea --bundle DIR|IMAGE --namespace kitchen --service-account me";
+        assert!(text.contains(remedy), "{text}");
+        tea.set(&["status", "install"], json!({"bundle": {"name": "tea.v1", "version": "1.0.0"}}));
+        let text = obstacles(&tea)[0].to_string();
+        assert!(text.contains("rbac tea --bundle NEW --also OLD --namespace kitchen"), "{text}");
+    }
+
+    #[test]
+    fn image_is_in_the_message_of_installed() {
+        let installed =
+            |message: &str| extension(&json!([{"type": "Installed", "message": message}]));
+        for (message, image) in [
+            ("Installed bundle x.io/tea@sha256:1 successfully", Some("x.io/tea@sha256:1")),
+            ("No bundle installed", None),
+            ("Installed bundle  successfully", None),
+        ] {
+            assert_eq!(installed_image(&installed(message)), image, "{message}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `mainstay extension update`: changes a ClusterExtension and waits until the change is carried out.
+
+use super::input::CommandInput;
+use super::install::{WaitArguments, installed_line};
+use super::spec::{self, SpecArguments};
+use super::state::{self, InstallStage};
+use super::watch::{self, WaitEnd};
+use super::{REQUEST_TIMEOUT, find_extension, print_object, report_warnings, say, write_failure};
+use crate::catalog::{CatalogCommandIo, Format};
+use crate::cluster::{ClusterArguments, ClusterWriteError, ClusterWriter, ObjectWrite};
+use crate::exit::CommandFailure;
+use clap::{ArgAction, Args};
+use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often the change is made again because the object changed meanwhile.
+const ATTEMPTS: u32 = 8;
+
+/// Arguments of `update`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Name of the ClusterExtension.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    spec: SpecArguments,
+    /// Whether fields without a flag stay as they are; with `false` they get their defaults.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    ignore_unset: bool,
+    #[command(flatten)]
+    waiting: WaitArguments,
+    /// Let the cluster check the change, and store nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Output format; `json` and `yaml` print the ClusterExtension.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    /// The cluster.
+    #[command(flatten, next_help_heading = "Cluster")]
+    cluster: ClusterArguments,
+}
+
+pub(super) async fn run<C: ClusterWriter>(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    input: &mut CommandInput<'_>,
+    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+) -> Result<(), CommandFailure> {
+    let Arguments { name, output, .. } = arguments;
+    if arguments.spec.is_empty() && arguments.ignore_unset {
+        let cause = Cause::new("no flag says what to change");
+        return Err(CommandFailure::usage(
+            cause.remedy("name a field, such as --version RANGE; --help lists them"),
+        ));
+    }
+    let config = arguments.spec.read_config(io, input)?;
+    let cluster = connect(&arguments.cluster, REQUEST_TIMEOUT).await?;
+    let Some(updated) = replace(&cluster, io, arguments, config.as_ref()).await? else {
+        say(io, *output, "no changes detected - extension already in desired state");
+        if *output != Format::Text {
+            print_object(io, *output, &find_extension(&cluster, name).await?);
+        }
+        return Ok(());
+    };
+    if arguments.dry_run {
+        say(io, *output, &format!("extension {name:?} updated (dry run)"));
+        print_object(io, *output, &updated);
+        return Ok(());
+    }
+    say(io, *output, &format!("extension {name:?} updated"));
+    if !arguments.waiting.waits() {
+        print_object(io, *output, &updated);
+        return Ok(());
+    }
+    let (timeout, target) = (arguments.waiting.timeout, (&**name, updated.uid()));
+    // The object must not be older than the change.
+    let generation = updated.generation();
+    let end = watch::wait(&cluster, io, target, timeout, |found| {
+        found.generation() >= generation && state::install_stage(found) == InstallStage::Installed
+    })
+    .await?;
+    match end {
+        WaitEnd::Reached(extension) => {
+            say(io, *output, &installed_line(&extension));
+            print_object(io, *output, &extension);
+            Ok(())
+        }
+        end => Err(Cause::new(format!("failed to update extension {name:?}"))
+            .because(watch::unfinished(name, "updating", &end, timeout))
+            .remedy(format!("see more with: mainstay extension describe {name}"))
+            .into()),
+    }
+}
+
+/// Changes the object; none if it has the fields already. Repeats the change if another writer is faster.
+async fn replace(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    arguments: &Arguments,
+    config: Option<&Map<String, Value>>,
+) -> Result<Option<Object>, CommandFailure> {
+    let mut attempt = 1;
+    loop {
+        let current = find_extension(cluster, &arguments.name).await?;
+        let mut wanted = current.clone();
+        if !arguments.ignore_unset {
+            spec::reset(&mut wanted);
+        }
+        arguments.spec.apply(&mut wanted, config);
+        if is_same(&current, &wanted) {
+            return Ok(None);
+        }
+        let write = ObjectWrite::Replace(&wanted);
+        match cluster.write(&CLUSTER_EXTENSION, write, arguments.dry_run).await {
+            Ok(accepted) => return Ok(Some(report_warnings(io, accepted))),
+            Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
+            Err(error) => {
+                let what = format!("failed to update extension {:?}", arguments.name);
+                return Err(write_failure(what, error));
+            }
+        }
+    }
+}
+
+/// Whether two objects have the same labels and the same spec, with the default of the API.
+fn is_same(current: &Object, wanted: &Object) -> bool {
+    const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConstraintPolicy"];
+    let comparable = |object: &Object| {
+        let mut object = object.clone();
+        if object.get(&POLICY).is_none() {
+            object.set(&POLICY, "CatalogProvided".into());
+        }
+        let labels: BTreeMap<String, String> =
+            object.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        (labels, object.get(&["spec"]).cloned())
+    };
+    comparable(current) == comparable(wanted)
+}

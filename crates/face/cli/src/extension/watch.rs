@@ -1,0 +1,153 @@
+//! Waiting for a ClusterExtension: its object is polled until a goal, an end or a time limit.
+
+use super::state::{self, InstallStage};
+use crate::catalog::CatalogCommandIo;
+use crate::cluster::{ClusterHandle, ClusterReadError};
+use crate::exit::CommandFailure;
+use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_cause::Cause;
+use mainstay_clock::Clock;
+use mainstay_object::Object;
+use std::time::Duration;
+
+/// The pause after the first response, which grows up to the second value.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+
+/// The times at which an object is read.
+struct Polling {
+    clock: Clock,
+    begin: Duration,
+    timeout: Duration,
+    pause: Duration,
+}
+
+impl Polling {
+    fn begin(timeout: Duration) -> Self {
+        let clock = Clock::system();
+        Self { begin: clock.elapsed(), clock, timeout, pause: PAUSES.0 }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.elapsed().saturating_sub(self.begin)
+    }
+
+    /// Whether the time limit is reached.
+    fn is_over(&self) -> bool {
+        self.elapsed() >= self.timeout
+    }
+
+    /// Waits until the next time.
+    async fn pause(&mut self) {
+        let remaining = self.timeout.saturating_sub(self.elapsed());
+        tokio::time::sleep(self.pause.min(remaining)).await;
+        self.pause = (self.pause * 2).min(PAUSES.1);
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(super) enum WaitEnd {
+    /// The goal is reached.
+    Reached(Object),
+    /// The controller gave up.
+    Stopped(Object),
+    /// The time is over.
+    TimedOut(Object),
+    /// The object is deleted, or another object has its name.
+    Deleted,
+}
+
+/// Waits until an object meets the goal. An empty `uid` means any object of the name. On a terminal, each
+/// new state is shown.
+///
+/// # Errors
+/// The account may not read the object, or the cluster does not respond until the end.
+pub(super) async fn wait(
+    cluster: &impl ClusterHandle,
+    io: &mut CatalogCommandIo<'_>,
+    (name, uid): (&str, &str),
+    timeout: Duration,
+    is_reached: impl Fn(&Object) -> bool,
+) -> Result<WaitEnd, CommandFailure> {
+    let mut polling = Polling::begin(timeout);
+    let mut displayed = String::new();
+    loop {
+        let is_over = polling.is_over();
+        match cluster.get(&CLUSTER_EXTENSION, None, name).await {
+            Ok(None) => return Ok(WaitEnd::Deleted),
+            Ok(Some(found)) if !uid.is_empty() && found.uid() != uid => {
+                return Ok(WaitEnd::Deleted);
+            }
+            Ok(Some(found)) if is_reached(&found) => return Ok(WaitEnd::Reached(found)),
+            Ok(Some(found)) if state::install_stage(&found) == InstallStage::Stopped => {
+                return Ok(WaitEnd::Stopped(found));
+            }
+            Ok(Some(found)) if is_over => return Ok(WaitEnd::TimedOut(found)),
+            Ok(Some(found)) => display_state(io, &found, &mut displayed),
+            // The next response may come in time.
+            Err(ClusterReadError::Failed(_)) if !is_over => {}
+            Err(error) => return Err(error.into()),
+        }
+        polling.pause().await;
+    }
+}
+
+/// Waits until an object is gone. Returns it if it still exists at the end. Only reads the object, as an
+/// account may delete and get it, and not watch it.
+///
+/// # Errors
+/// The account may not read the object, or the cluster does not respond until the end.
+pub(super) async fn wait_until_gone(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+    timeout: Duration,
+) -> Result<Option<Object>, CommandFailure> {
+    let mut polling = Polling::begin(timeout);
+    loop {
+        let is_over = polling.is_over();
+        match cluster.get(&CLUSTER_EXTENSION, None, extension.name()).await {
+            Ok(Some(found)) if found.uid() == extension.uid() => {
+                if is_over {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(_) => return Ok(None),
+            // The next response may come in time.
+            Err(ClusterReadError::Failed(_)) if !is_over => {}
+            Err(error) => return Err(error.into()),
+        }
+        polling.pause().await;
+    }
+}
+
+/// Shows a state on a terminal, once.
+fn display_state(io: &mut CatalogCommandIo<'_>, extension: &Object, displayed: &mut String) {
+    if !io.terminal {
+        return;
+    }
+    let obstacles = state::obstacles(extension);
+    let line = obstacles.first().map(|cause| cause.what().to_owned()).unwrap_or_default();
+    if line != *displayed {
+        let _ = writeln!(io.stderr, "waiting: {line}");
+        *displayed = line;
+    }
+}
+
+/// The obstacle that ended a wait without its goal.
+pub(super) fn unfinished(name: &str, goal: &str, end: &WaitEnd, timeout: Duration) -> Cause {
+    let (cause, extension) = match end {
+        WaitEnd::Deleted | WaitEnd::Reached(_) => {
+            return Cause::new(format!("cluster extension {name:?} was deleted meanwhile"));
+        }
+        WaitEnd::Stopped(extension) => {
+            (format!("cluster extension {name:?} did not finish {goal}"), extension)
+        }
+        WaitEnd::TimedOut(extension) => {
+            let seconds = timeout.as_secs();
+            let text =
+                format!("cluster extension {name:?} did not finish {goal} within {seconds} s");
+            (text, extension)
+        }
+    };
+    Cause::new(cause).because_all(state::obstacles(extension))
+}
