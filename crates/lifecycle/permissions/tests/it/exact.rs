@@ -47,7 +47,6 @@ fn check(name: &str, objects: &[Value], minimal: bool) -> usize {
     for applier in appliers() {
         let installer = exact_installer(&manifest, &names, &applier);
         let missing = lacks(&manifest, &installer, &applier, &existing);
-        // shows RBAC-10 RBAC-11 RBAC-12 RBAC-14 RBAC-15 RBAC-16 RBAC-17 RBAC-18
         assert!(missing.is_empty(), "{name}: {missing:#?}");
         let minimal = minimal && !may_escalate(&installer);
         for at in 0..installer.roles.len() {
@@ -111,6 +110,7 @@ fn exact_roles_of_published_bundles_suffice_and_are_minimal() {
             rules += check(&folder.display().to_string(), objects, at % 4 == 0);
         }
     }
+    // shows RBAC-10 RBAC-11 RBAC-12 RBAC-14 RBAC-15 RBAC-16 RBAC-17 RBAC-18
     assert!(bundles > 200, "{bundles}");
     mainstay_testdata::ran(&format!(
         "exact installer roles of {bundles} published bundles suffice, each of {rules} rules is needed"

@@ -124,7 +124,7 @@ impl ExpectedDifferences {
                 !used.contains(&entry.line) && (selection == CaseSelection::All || ran(entry))
             });
             problems.extend(unused.map(|entry| format!("{LIST}:{}: not needed", entry.line)));
-            problems.extend(self.facts.unused(results));
+            problems.extend(self.facts.unused(results, selection == CaseSelection::All));
             if excused > 1 && exceeds(excused, steps) {
                 problems.push(format!("{LIST}: {excused} of {steps} steps need it, more than 1 %"));
             }

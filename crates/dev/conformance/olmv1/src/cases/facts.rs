@@ -87,13 +87,14 @@ impl Facts {
         Some(fact.line)
     }
 
-    /// The lines that no case used.
-    pub(super) fn unused(&self, results: &[CaseResult]) -> Vec<String> {
+    /// The lines that no case used: of all, or of the cases that ran.
+    pub(super) fn unused(&self, results: &[CaseResult], all: bool) -> Vec<String> {
         let is_used = |fact: &&Fact| {
             let steps = results.iter().flat_map(|case| &case.steps);
             steps.filter_map(|step| step.fact).any(|line| line == fact.line)
         };
-        let unused = self.0.iter().filter(|fact| !is_used(fact));
+        let ran = |fact: &Fact| all || results.iter().any(|case| case.rule == fact.rule);
+        let unused = self.0.iter().filter(|fact| !is_used(fact) && ran(fact));
         unused.map(|fact| format!("{LIST}:{}: not needed", fact.line)).collect()
     }
 }
