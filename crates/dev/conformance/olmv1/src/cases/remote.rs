@@ -22,8 +22,8 @@ use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
 use mainstay_clock::Clock;
 use mainstay_extensions::{Features, TrustMode, subsystem};
 use mainstay_object::builtin::{
-    CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT, NAMESPACE,
-    SECRET, SERVICE_ACCOUNT,
+    CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, EVENT,
+    NAMESPACE, ROLE, ROLE_BINDING, SECRET, SERVICE, SERVICE_ACCOUNT,
 };
 use mainstay_object::{Object, Resource};
 use serde_json::json;
@@ -38,12 +38,18 @@ const LABEL: &str = "mainstay.dev/olmv1-cases";
 /// The ServiceAccount whose permissions the controllers have. It needs not exist for that.
 const ACCOUNT: &str = "catalogd-controller-manager";
 /// The name of its ClusterRole and ClusterRoleBinding.
-const ROLE: &str = "mainstay-conformance-olmv1";
+const PERMISSIONS: &str = "mainstay-conformance-olmv1";
 /// The kinds of OLM v1.
 static KINDS: [Resource; 3] =
     [resources::CLUSTER_CATALOG, resources::CLUSTER_EXTENSION, resources::CLUSTER_OBJECT_SET];
 /// The kinds of namespaces that cases and controllers write.
-static NAMESPACED_KINDS: [Resource; 3] = [SECRET, SERVICE_ACCOUNT, CONFIG_MAP];
+static NAMESPACED_KINDS: [Resource; 7] =
+    [SECRET, SERVICE_ACCOUNT, CONFIG_MAP, SERVICE, DEPLOYMENT, ROLE, ROLE_BINDING];
+/// The kinds of the cluster that bundles and cases write.
+static CLUSTER_KINDS: [Resource; 3] =
+    [CUSTOM_RESOURCE_DEFINITION, CLUSTER_ROLE, CLUSTER_ROLE_BINDING];
+/// The label of what every API server creates.
+const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 /// What the control plane creates in every namespace.
 const IN_EVERY_NAMESPACE: [(&str, &str); 2] =
     [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
@@ -142,6 +148,9 @@ async fn delete_remaining(cluster: &Cluster, namespaces: &[String]) -> anyhow::R
     for kind in &NAMESPACED_KINDS {
         remaining.extend(delete_all(cluster, kind, Some(SYSTEM_NAMESPACE)).await?);
     }
+    if remaining.is_empty() {
+        remaining.extend(delete_of_bundles(cluster).await?);
+    }
     for kind in &KINDS {
         let about = ObjectList::fields(format!("involvedObject.kind={}", kind.kind));
         let options = DeleteOptions::default();
@@ -155,6 +164,30 @@ async fn delete_remaining(cluster: &Cluster, namespaces: &[String]) -> anyhow::R
         }
     }
     Ok(remaining)
+}
+
+/// Deletes the objects of the cluster that bundles or cases wrote, and returns their names. What belongs
+/// to an extension goes with it, a moment later. What was there before the system namespace stays.
+async fn delete_of_bundles(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
+    let mut deleted = Vec::new();
+    let Some(system) = cluster.find(&NAMESPACE, None, SYSTEM_NAMESPACE).await? else {
+        return Ok(deleted);
+    };
+    let first = system.creation_timestamp();
+    for kind in &CLUSTER_KINDS {
+        for object in list(cluster, kind, None).await? {
+            let name = object.name();
+            if object.label(BOOTSTRAPPING).is_some()
+                || name == PERMISSIONS
+                || object.creation_timestamp() < first
+            {
+                continue;
+            }
+            cluster.ensure_deleted(kind, None, name, &DeleteOptions::default()).await?;
+            deleted.push(format!("{} {name}", kind.kind));
+        }
+    }
+    Ok(deleted)
 }
 
 /// Deletes all objects of a kind with their finalizers, and returns their names.
@@ -227,12 +260,12 @@ fn permissions() -> anyhow::Result<[Object; 2]> {
     let rbac = "rbac.authorization.k8s.io";
     let api_version = format!("{rbac}/v1");
     let role = json!({
-        "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": ROLE},
+        "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": PERMISSIONS},
         "rules": (subsystem(Features::standard(TrustMode::ServiceAccount)).permissions)(),
     });
     let binding = json!({
-        "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": ROLE},
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": ROLE},
+        "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": PERMISSIONS},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": PERMISSIONS},
         "subjects": [
             {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM_NAMESPACE},
         ],
@@ -258,7 +291,7 @@ async fn ineffective(
     }
     let catalogs = resources::CLUSTER_CATALOG;
     match restricted.list(&catalogs, None, &ObjectList::default()).await {
-        Err(error) if error.is_forbidden() => missing.push(ROLE.to_owned()),
+        Err(error) if error.is_forbidden() => missing.push(PERMISSIONS.to_owned()),
         Err(error) if !error.is_not_found() => return Err(error.into()),
         _ => {}
     }
@@ -280,10 +313,12 @@ impl CaseSystem for RemoteSystem {
     }
 
     /// The revision of the server moves with the leases of the control plane. So this is a hash over
-    /// the objects that cases of ClusterCatalogs are about.
+    /// the objects that cases are about.
     fn revision(&self) -> BoxFuture<'_, anyhow::Result<u64>> {
         Box::pin(async {
-            let mut lists = vec![list(&self.cluster, &KINDS[0], None)];
+            let of_cluster = KINDS.iter().chain(&CLUSTER_KINDS);
+            let mut lists: Vec<_> =
+                of_cluster.map(|kind| list(&self.cluster, kind, None)).collect();
             for kind in &NAMESPACED_KINDS {
                 let namespaces = self.namespaces.iter();
                 lists.extend(
