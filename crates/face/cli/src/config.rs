@@ -2,8 +2,8 @@
 //! changes anything.
 
 use crate::args::{
-    CatalogModeArgument, CrdChannelArgument, DemoArguments, ExtensionTrust, NetworkArguments,
-    Profile, RunArguments, UpArguments,
+    CatalogModeArgument, ControllersArguments, DemoArguments, NetworkArguments, Profile,
+    RunArguments, UpArguments,
 };
 use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
@@ -75,12 +75,8 @@ pub struct Up {
     pub protected: BTreeSet<String>,
     /// The network settings that operators receive.
     pub network: OperatorNetwork,
-    /// The subsystems to run, as typed.
-    pub controllers: Vec<String>,
-    /// Channel of the CustomResourceDefinitions of OLM v1.
-    pub crd_channel: CrdChannelArgument,
-    /// With whose permissions the objects of ClusterExtensions are written.
-    pub extension_trust: ExtensionTrust,
+    /// The subsystems to run, as typed, and their features.
+    pub controllers: ControllersArguments,
     /// Whether only the API and its workloads run.
     pub bare: bool,
 }
@@ -102,12 +98,8 @@ pub struct RunSettings {
     pub namespace: String,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogModeArgument,
-    /// The subsystems to run, as typed.
-    pub controllers: Vec<String>,
-    /// Channel of the CustomResourceDefinitions of OLM v1.
-    pub crd_channel: CrdChannelArgument,
-    /// With whose permissions the objects of ClusterExtensions are written.
-    pub extension_trust: ExtensionTrust,
+    /// The subsystems to run, as typed, and their features.
+    pub controllers: ControllersArguments,
     /// The address of health and metrics.
     pub listen: SocketAddr,
     /// The addresses of the package server.
@@ -197,9 +189,7 @@ impl Up {
             audit_log: arguments.audit_log,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
             network: OperatorNetwork::check(arguments.network)?,
-            crd_channel: arguments.controllers.crd_channel,
-            extension_trust: arguments.controllers.extension_trust,
-            controllers: arguments.controllers.list,
+            controllers: arguments.controllers,
             bare: arguments.bare,
         })
     }
@@ -235,9 +225,7 @@ impl RunSettings {
                 .namespace
                 .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
             catalog_mode: arguments.catalog_mode,
-            crd_channel: arguments.controllers.crd_channel,
-            extension_trust: arguments.controllers.extension_trust,
-            controllers: arguments.controllers.list,
+            controllers: arguments.controllers,
             listen: arguments.listen,
             packages: PackagesAddresses::check(
                 arguments.packages_address,

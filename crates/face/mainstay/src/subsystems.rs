@@ -6,7 +6,10 @@
 
 use crate::layout;
 use mainstay_cause::Cause;
-use mainstay_cli::args::{CrdChannelArgument, ExtensionTrust, ManifestsArguments};
+use mainstay_cli::args::{
+    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionTrust,
+    ManifestsArguments,
+};
 use mainstay_client::Cluster;
 use mainstay_controller::SubsystemInfo;
 use mainstay_extensions::{Features, TrustMode};
@@ -19,14 +22,29 @@ fn all(features: Features) -> [&'static SubsystemInfo; 2] {
 }
 
 /// The features of extensions that the arguments choose.
-fn extension_features(channel: CrdChannelArgument, trust: ExtensionTrust) -> Features {
-    let trust = match trust {
+///
+/// # Errors
+/// The standard channel has no ClusterObjectSets.
+fn extension_features(arguments: &ControllersArguments) -> Result<Features, Cause> {
+    let trust = match arguments.extension_trust {
         ExtensionTrust::ClusterAdmin => TrustMode::ClusterAdmin,
         ExtensionTrust::ServiceAccount => TrustMode::ServiceAccount,
     };
-    match channel {
-        CrdChannelArgument::Standard => Features::standard(trust),
-        CrdChannelArgument::Experimental => Features::experimental(trust),
+    match (arguments.crd_channel, arguments.extension_applier) {
+        (CrdChannelArgument::Standard, ExtensionApplierArgument::Releases) => {
+            Ok(Features::standard(trust))
+        }
+        (CrdChannelArgument::Experimental, ExtensionApplierArgument::Releases) => {
+            Ok(Features::experimental(trust))
+        }
+        (CrdChannelArgument::Experimental, ExtensionApplierArgument::ObjectSets) => {
+            Ok(Features::object_sets(trust))
+        }
+        (CrdChannelArgument::Standard, ExtensionApplierArgument::ObjectSets) => {
+            Err(Cause::new("--extension-applier object-sets")
+                .because(Cause::new("the standard channel of OLM v1 has no ClusterObjectSets"))
+                .remedy("add --crd-channel experimental"))
+        }
     }
 }
 
@@ -52,16 +70,13 @@ impl Selected {
         Self { subsystems: all(features).to_vec(), features }
     }
 
-    /// What `--controllers` selects.
+    /// What `--controllers` and the other arguments select.
     ///
     /// # Errors
-    /// The list names an unknown subsystem or selects none.
-    pub(crate) fn parse(
-        list: &[String],
-        channel: CrdChannelArgument,
-        trust: ExtensionTrust,
-    ) -> Result<Self, Cause> {
-        let features = extension_features(channel, trust);
+    /// The list names an unknown subsystem or selects none, or the arguments contradict each other.
+    pub(crate) fn parse(arguments: &ControllersArguments) -> Result<Self, Cause> {
+        let features = extension_features(arguments)?;
+        let list = &arguments.list;
         let selected = mainstay_controller::select(&all(features), list);
         selected.map(|subsystems| Self { subsystems, features }).map_err(|error| {
             Cause::new(format!("--controllers {}", list.join(",")))
@@ -170,9 +185,27 @@ fn process_permissions() -> Vec<Value> {
 /// # Errors
 /// `--controllers` selects nothing that there is.
 pub(crate) fn manifests(arguments: &ManifestsArguments) -> Result<String, Cause> {
-    let controllers = &arguments.controllers;
-    let (channel, trust) = (controllers.crd_channel, controllers.extension_trust);
-    let selected = Selected::parse(&controllers.list, channel, trust)?;
+    let selected = Selected::parse(&arguments.controllers)?;
     let manifests = selected.manifests(arguments.profile.manager_namespace());
     Ok(arguments.text(&manifests))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_sets_need_the_experimental_channel() {
+        let mut arguments = ControllersArguments {
+            list: vec!["*".to_owned()],
+            crd_channel: CrdChannelArgument::Standard,
+            extension_trust: ExtensionTrust::ServiceAccount,
+            extension_applier: ExtensionApplierArgument::ObjectSets,
+        };
+        let error = Selected::parse(&arguments).unwrap_err().to_string();
+        assert!(error.contains("--extension-applier object-sets"), "{error}");
+        arguments.crd_channel = CrdChannelArgument::Experimental;
+        let features = Selected::parse(&arguments).unwrap().features();
+        assert_eq!(features, Features::object_sets(TrustMode::ServiceAccount));
+    }
 }

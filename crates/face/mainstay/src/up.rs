@@ -21,8 +21,7 @@ pub(crate) async fn run(
     let subsystems = if up.bare {
         Selected::none()
     } else {
-        Selected::parse(&up.controllers, up.crd_channel, up.extension_trust)
-            .map_err(CommandFailure::usage)?
+        Selected::parse(&up.controllers).map_err(CommandFailure::usage)?
     };
     let settings = Settings {
         data: up.data,

@@ -367,6 +367,44 @@ impl Cluster {
         self.write(Method::PATCH, target, media::APPLY_PATCH, body).await
     }
 
+    /// Applies an object as it is: unlike in [`Cluster::apply`], its `resourceVersion` is a precondition,
+    /// and fields of other managers are taken only if `force` is set. Otherwise the result is a conflict.
+    pub async fn apply_exactly(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        manager: &str,
+        force: bool,
+    ) -> Result<Object> {
+        self.send_apply(resource, object, manager, force, "").await
+    }
+
+    /// [`Cluster::apply_exactly`] as a dry run: nothing is stored, and the result is what would be.
+    pub async fn try_apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        manager: &str,
+        force: bool,
+    ) -> Result<Object> {
+        self.send_apply(resource, object, manager, force, "All").await
+    }
+
+    async fn send_apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        manager: &str,
+        force: bool,
+        dry_run: &str,
+    ) -> Result<Object> {
+        let target = object_target(resource, namespace_of(object), object.name())
+            .pair("fieldManager", manager)
+            .pair("force", if force { "true" } else { "false" })
+            .pair("dryRun", dry_run);
+        self.write(Method::PATCH, target, media::APPLY_PATCH, request::encode_object(object)?).await
+    }
+
     /// Makes the object exist with at least the given fields, and returns it as stored.
     ///
     /// Reads the object and creates it, or sends a merge patch of the differences with the

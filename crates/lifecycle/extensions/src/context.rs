@@ -3,8 +3,9 @@
 use crate::cluster_catalog::{Contents, LoadCounters};
 use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
 use crate::features::Features;
+use crate::object_set::ObjectWatches;
 use crate::resources::Resources;
-use mainstay_api::{ClusterCatalog, ClusterExtension};
+use mainstay_api::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use mainstay_client::{Cache, Cluster, Recorder};
 use mainstay_clock::Clock;
 use mainstay_images::{Puller, Requester};
@@ -50,6 +51,10 @@ pub(crate) struct Context {
     pub(crate) extensions: Cache<ClusterExtension>,
     /// What the releases of extensions say about themselves without being read, indexed by extension.
     pub(crate) releases: Cache<ReleaseHead>,
+    /// Every ClusterObjectSet, indexed by extension; none if there are no ClusterObjectSets.
+    pub(crate) object_sets: Option<Cache<ClusterObjectSet>>,
+    /// The watches of the objects of ClusterObjectSets.
+    pub(crate) object_watches: ObjectWatches,
     /// The resources of kinds.
     pub(crate) resources: Resources,
     /// The objects of extensions.

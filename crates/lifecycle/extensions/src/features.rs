@@ -31,6 +31,9 @@ pub struct Features {
     /// Whether all permissions that the ServiceAccount lacks are reported before anything is written:
     /// upstream's gate `PreflightPermissions`. Without it, the API server reports the first one.
     pub preflight_permissions: bool,
+    /// Whether ClusterObjectSets apply the objects of extensions: upstream's gate `BoxcutterRuntime`. It
+    /// needs the CustomResourceDefinitions of the experimental channel.
+    pub object_sets: bool,
 }
 
 impl Features {
@@ -43,7 +46,13 @@ impl Features {
             deployment_config: true,
             explicit_releases: true,
             preflight_permissions: true,
+            object_sets: false,
         }
+    }
+
+    /// The features of upstream's experimental channel, with ClusterObjectSets as applier.
+    pub const fn object_sets(trust: TrustMode) -> Self {
+        Self { object_sets: true, ..Self::experimental(trust) }
     }
 
     /// The features of upstream's standard channel, and the report about missing permissions.
@@ -55,6 +64,7 @@ impl Features {
             deployment_config: false,
             explicit_releases: false,
             preflight_permissions: true,
+            object_sets: false,
         }
     }
 }

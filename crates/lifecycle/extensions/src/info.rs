@@ -12,6 +12,8 @@ pub static SUBSYSTEM: SubsystemInfo = info(standard, cluster_admin);
 static EXPERIMENTAL: SubsystemInfo = info(experimental, cluster_admin);
 static STANDARD_ACCOUNTS: SubsystemInfo = info(standard_with_accounts, service_account);
 static EXPERIMENTAL_ACCOUNTS: SubsystemInfo = info(experimental_with_accounts, service_account);
+static OBJECT_SET_ACCOUNTS: SubsystemInfo =
+    info(experimental_with_accounts, service_account_with_object_sets);
 
 /// The description of the subsystem with these features.
 pub const fn subsystem(features: Features) -> &'static SubsystemInfo {
@@ -19,6 +21,9 @@ pub const fn subsystem(features: Features) -> &'static SubsystemInfo {
         (CrdChannel::Standard, TrustMode::ClusterAdmin) => &SUBSYSTEM,
         (CrdChannel::Experimental, TrustMode::ClusterAdmin) => &EXPERIMENTAL,
         (CrdChannel::Standard, TrustMode::ServiceAccount) => &STANDARD_ACCOUNTS,
+        (CrdChannel::Experimental, TrustMode::ServiceAccount) if features.object_sets => {
+            &OBJECT_SET_ACCOUNTS
+        }
         (CrdChannel::Experimental, TrustMode::ServiceAccount) => &EXPERIMENTAL_ACCOUNTS,
     }
 }
@@ -82,4 +87,27 @@ fn service_account() -> Vec<Value> {
         rule("config.openshift.io", &["imagedigestmirrorsets", "imagetagmirrorsets"], &["list"]),
         rule("operator.openshift.io", &["imagecontentsourcepolicies"], &["list"]),
     ]
+}
+
+/// The permissions of the controllers themselves, if ClusterObjectSets apply the objects of extensions.
+fn service_account_with_object_sets() -> Vec<Value> {
+    let olm = resources::OLM_V1_GROUP;
+    let mut rules = service_account();
+    rules.extend([
+        rule(
+            olm,
+            &["clusterobjectsets"],
+            &["get", "list", "watch", "create", "patch", "update", "delete"],
+        ),
+        rule(
+            olm,
+            &["clusterobjectsets/status", "clusterobjectsets/finalizers"],
+            &["patch", "update"],
+        ),
+        // The owner references of Secrets with objects.
+        rule("", &["secrets"], &["patch"]),
+        // The check of CustomResourceDefinitions before a revision is created.
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]),
+    ]);
+    rules
 }

@@ -4,7 +4,8 @@
 //! ClusterCatalog ─► resolve the tag ─► pull ─► stored catalog ─┬─► HTTP API (/catalogs/NAME/api/v1)
 //!                     (poll: nothing new, nothing else)        └─► status, Events, metrics
 //!
-//! ClusterExtension ─► resolve in those catalogs ─► pull, render ─► objects, release, status
+//! ClusterExtension ─► resolve in those catalogs ─► pull, render ─┬─► objects, release, status
+//!                                                                └─► ClusterObjectSet ─► objects, status
 //! ```
 //!
 //! A digest is pulled and parsed once. Its content stays in a folder that the next start opens
@@ -13,6 +14,7 @@
 //! What this crate does not do: answer HTTP requests, which `mainstay_registry::http` does with the
 //! catalogs in [`Options::served`].
 
+mod account_client;
 mod cluster_catalog;
 mod cluster_extension;
 mod conditions;
@@ -21,6 +23,7 @@ mod error;
 mod features;
 mod image_texts;
 mod info;
+mod object_set;
 mod resources;
 mod start;
 

@@ -7,7 +7,11 @@ use std::collections::HashMap;
 
 /// Finds the resource of a kind. What discovery found is kept: a kind does not change its resource.
 #[derive(Debug, Default)]
-pub(crate) struct Resources(Mutex<HashMap<Gvk, Resource>>);
+pub(crate) struct Resources {
+    by_kind: Mutex<HashMap<Gvk, Resource>>,
+    /// By group and version, whether a kind has the subresource `status`.
+    with_status: Mutex<HashMap<String, bool>>,
+}
 
 impl Resources {
     /// The resource of a kind; none if the cluster does not serve it.
@@ -19,13 +23,34 @@ impl Resources {
         cluster: &Cluster,
         gvk: &Gvk,
     ) -> mainstay_client::Result<Option<Resource>> {
-        if let Some(known) = self.0.lock().get(gvk) {
+        if let Some(known) = self.by_kind.lock().get(gvk) {
             return Ok(Some(known.clone()));
         }
         let found = cluster.resource_of(gvk).await?;
         if let Some(found) = &found {
-            self.0.lock().insert(gvk.clone(), found.clone());
+            self.by_kind.lock().insert(gvk.clone(), found.clone());
         }
+        Ok(found)
+    }
+
+    /// Whether a kind of a built-in group and version has the subresource `status`.
+    ///
+    /// # Errors
+    /// If discovery fails.
+    pub(crate) async fn has_status(
+        &self,
+        cluster: &Cluster,
+        api_version: &str,
+    ) -> mainstay_client::Result<bool> {
+        if let Some(known) = self.with_status.lock().get(api_version) {
+            return Ok(*known);
+        }
+        let prefix = if api_version.contains('/') { "apis" } else { "api" };
+        let document = cluster.get_raw(&format!("/{prefix}/{api_version}")).await?;
+        let resources = document["resources"].as_array().into_iter().flatten();
+        let names = resources.filter_map(|resource| resource["name"].as_str());
+        let found = names.into_iter().any(|name| name.ends_with("/status"));
+        self.with_status.lock().insert(api_version.to_owned(), found);
         Ok(found)
     }
 }

@@ -5,6 +5,7 @@ use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
 use crate::context::Context;
 use crate::features::Features;
 use crate::info::subsystem;
+use crate::object_set::{ObjectWatches, object_set_cache};
 use crate::resources::Resources;
 use futures::future::BoxFuture;
 use mainstay_api::{ClusterCatalog, ClusterExtension, resources};
@@ -136,6 +137,8 @@ impl Extensions {
                 ClusterExtension::from_object(object).ok()
             }));
         let releases = caches.start(ReleaseHead::cache(&system_namespace));
+        let uses_object_sets = features.object_sets && has_extensions;
+        let object_sets = uses_object_sets.then(|| caches.start(object_set_cache()));
         let context = Arc::new(Context {
             puller: Puller::new(images, client.clone()),
             cluster: client,
@@ -159,6 +162,8 @@ impl Extensions {
             system_namespace,
             extensions,
             releases,
+            object_sets,
+            object_watches: ObjectWatches::new(stop.clone()),
             resources: Resources::default(),
             managed: ManagedObjects::new(stop.clone()),
             turns: Turns::default(),
@@ -171,6 +176,7 @@ impl Extensions {
                 crate::cluster_catalog::register(&mut controllers, retry);
                 if has_extensions {
                     crate::cluster_extension::register(&mut controllers, retry);
+                    crate::object_set::register(&mut controllers, retry);
                 }
             }
             Role::Replica => crate::cluster_catalog::register_replica(&mut controllers, retry),

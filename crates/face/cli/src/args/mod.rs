@@ -175,7 +175,7 @@ pub enum Command {
 }
 
 /// The selected subsystems.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ControllersArguments {
     /// The subsystems to run: names, `*` for all, `-NAME` to exclude one. They are `classic`, Operator
     /// Lifecycle Manager, and `extensions`, its v1.
@@ -194,6 +194,18 @@ pub struct ControllersArguments {
     /// With whose permissions the objects of ClusterExtensions are written.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = ExtensionTrust::ClusterAdmin)]
     pub extension_trust: ExtensionTrust,
+    /// What records the versions of ClusterExtensions, and from which their objects are written.
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = ExtensionApplierArgument::Releases)]
+    pub extension_applier: ExtensionApplierArgument,
+}
+
+/// What records the versions of ClusterExtensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExtensionApplierArgument {
+    /// Secrets with releases, in the form of Helm: the standard of OLM v1.
+    Releases,
+    /// ClusterObjectSets, upstream's feature gate `BoxcutterRuntime`. They need `--crd-channel experimental`.
+    ObjectSets,
 }
 
 /// With whose permissions the objects of ClusterExtensions are written.

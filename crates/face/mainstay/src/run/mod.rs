@@ -74,8 +74,7 @@ pub(crate) async fn run(
     let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
     let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
-    let selected = Selected::parse(&run.controllers, run.crd_channel, run.extension_trust)
-        .map_err(CommandFailure::usage)?;
+    let selected = Selected::parse(&run.controllers).map_err(CommandFailure::usage)?;
     let runs_classic = selected.contains(&mainstay_classic::SUBSYSTEM);
     let packages_server = if runs_classic {
         packages::PackagesListener::open(&run.packages, manager, clock).await?

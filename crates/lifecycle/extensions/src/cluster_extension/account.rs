@@ -2,20 +2,12 @@
 //! process trusts extensions with no more.
 
 use super::failure::Failure;
+use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::features::TrustMode;
 use mainstay_api::ClusterExtension;
-use mainstay_client::Cluster;
 use mainstay_controller::api_message;
 use mainstay_object::builtin;
-
-/// A client with the permissions of an account.
-#[derive(Clone)]
-pub(super) struct AccountClient {
-    pub(super) cluster: Cluster,
-    /// The account: empty for that of the process.
-    pub(super) account: String,
-}
 
 /// The name of the account with whose permissions the objects of an extension are written; empty for that
 /// of the process.

@@ -1,6 +1,6 @@
 //! The controller of ClusterExtensions.
 
-use super::account::{self, AccountClient};
+use super::account;
 use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::bundle;
 use super::failure::Failure;
@@ -8,15 +8,19 @@ use super::preflight;
 use super::releases::{self, History, ReleasePlan};
 use super::resolve::{self, CatalogInput, Resolution};
 use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress};
+use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::error::Error;
-use mainstay_api::names::olm_v1::{CONTENT_MANAGER_CACHE_FINALIZER, UNPACK_CACHE_FINALIZER};
+use mainstay_api::names::olm_v1::{
+    CONTENT_MANAGER_CACHE_FINALIZER, OWNER_NAME_LABEL, UNPACK_CACHE_FINALIZER,
+};
 use mainstay_api::{ClusterExtension, Time, resources};
 use mainstay_client::{Action, Backoff, EventType, Patch, Reconciler};
 use mainstay_controller::{
     Controllers, KeyQueue, WithOperation as _, api_message, decision, patch,
 };
 use mainstay_object::{NamespacedName, Object};
+use mainstay_permissions::ExtensionApplier;
 use mainstay_resolver::extension::{ExtensionChoice, InstalledExtensionBundle};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -71,6 +75,13 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
         .watch(&context.releases, |_, queue, change| {
             for release in mainstay_controller::either_side(change) {
                 queue.add(NamespacedName::cluster(&*release.extension));
+            }
+        })
+        .watch_if_there(context.object_sets.as_ref(), |_, queue, change| {
+            for set in mainstay_controller::either_side(change) {
+                if let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL) {
+                    queue.add(NamespacedName::cluster(&**extension));
+                }
             }
         })
         .watch(&context.catalogs, |context, queue, _| enqueue_all(context, queue))
@@ -128,7 +139,7 @@ impl Reconciler for Controller {
                 return Ok(Action::After(wait));
             }
         }
-        let input = fingerprint(&extension, &catalogs);
+        let input = fingerprint(context, &extension, &catalogs);
         let memory = self.memories.lock().get(key).cloned();
         let memory = memory.filter(|memory| memory.input == input);
         if let Some(memory) = &memory
@@ -164,12 +175,17 @@ impl Reconciler for Controller {
 }
 
 /// A fingerprint of all that a reconciliation depends on, but releases and objects.
-fn fingerprint(extension: &ClusterExtension, catalogs: &CatalogInput) -> u64 {
+fn fingerprint(context: &Context, extension: &ClusterExtension, catalogs: &CatalogInput) -> u64 {
     let mut hasher = DefaultHasher::new();
     let metadata = &extension.metadata;
     (&metadata.uid, metadata.generation).hash(&mut hasher);
     (&metadata.labels, &metadata.annotations).hash(&mut hasher);
     catalogs.fingerprint.hash(&mut hasher);
+    if let Some(sets) = &context.object_sets {
+        for (key, set) in sets.indexed(&metadata.name) {
+            (key, &set.metadata.resource_version).hash(&mut hasher);
+        }
+    }
     hasher.finish()
 }
 
@@ -309,14 +325,30 @@ impl Controller {
 }
 
 /// One reconciliation of an extension.
-struct Attempt<'a> {
-    context: &'a Arc<Context>,
-    extension: &'a ClusterExtension,
-    input: &'a CatalogInput,
+pub(super) struct Attempt<'a> {
+    pub(super) context: &'a Arc<Context>,
+    pub(super) extension: &'a ClusterExtension,
+    pub(super) input: &'a CatalogInput,
 }
 
 /// The objects of an extension, or why they are not as its spec says.
-type Applied = Result<BTreeSet<ObjectKey>, Failure>;
+pub(super) type Applied = Result<BTreeSet<ObjectKey>, Failure>;
+
+/// The chosen bundle, as the status names it.
+pub(super) fn installed_bundle(context: &Context, choice: &ExtensionChoice) -> InstalledBundle {
+    let explicit = context.features.explicit_releases;
+    let release = choice.version.release().filter(|_| explicit);
+    InstalledBundle {
+        name: choice.bundle.to_string(),
+        version: if explicit {
+            choice.version.version().to_string()
+        } else {
+            choice.version.to_string()
+        },
+        release: release.map(ToString::to_string),
+        image: choice.image.to_string(),
+    }
+}
 
 impl Attempt<'_> {
     /// Reconciles the extension; returns what its status says, and its objects.
@@ -326,6 +358,7 @@ impl Attempt<'_> {
                 installed: Installed::Unknown(failure.message().to_owned()),
                 progress: failure.progress(),
                 deprecations: Deprecations::Unchanged,
+                revisions: None,
             };
             (outcome, Err(failure))
         };
@@ -333,6 +366,9 @@ impl Attempt<'_> {
             Ok(client) => client,
             Err(failure) => return unknown(failure),
         };
+        if let Some(sets) = &self.context.object_sets {
+            return Box::pin(self.run_with_object_sets(sets)).await;
+        }
         let history = match releases::history(self.context, &self.extension.metadata.name).await {
             Ok(history) => history,
             Err(failure) => {
@@ -384,7 +420,7 @@ impl Attempt<'_> {
             Err(failure) => failure.progress(),
         };
         let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
-        (Outcome { installed, progress, deprecations }, applied)
+        (Outcome { installed, progress, deprecations, revisions: None }, applied)
     }
 
     fn marks(&self) -> ReleaseMarks<'_> {
@@ -399,18 +435,7 @@ impl Attempt<'_> {
         history: History,
         choice: &ExtensionChoice,
     ) -> Result<(InstalledBundle, BTreeSet<ObjectKey>), Failure> {
-        let explicit = self.context.features.explicit_releases;
-        let release = choice.version.release().filter(|_| explicit);
-        let bundle = InstalledBundle {
-            name: choice.bundle.to_string(),
-            version: if explicit {
-                choice.version.version().to_string()
-            } else {
-                choice.version.to_string()
-            },
-            release: release.map(ToString::to_string),
-            image: choice.image.to_string(),
-        };
+        let bundle = installed_bundle(self.context, choice);
         let rendered = match bundle::render(self.context, self.extension, &choice.image).await {
             Ok(rendered) => rendered,
             // Its content is not needed as long as it is the installed one.
@@ -423,7 +448,9 @@ impl Attempt<'_> {
             }
             Err(failure) => return Err(failure),
         };
-        preflight::check_permissions(self.context, self.extension, &rendered.objects).await?;
+        let applier = &ExtensionApplier::Helm;
+        preflight::check_permissions(self.context, self.extension, applier, &rendered.objects)
+            .await?;
         let mut plan = ReleasePlan::new(self.extension, &bundle, &rendered);
         if history.has(&plan) {
             let objects = self.repair(client, &history).await?;

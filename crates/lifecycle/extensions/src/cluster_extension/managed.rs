@@ -4,8 +4,8 @@
 //! and keeps only a digest of each. A controller notes the digest of each object that it writes, so that
 //! its own writes enqueue nothing.
 
-use super::account::AccountClient;
 use super::apply::ObjectKey;
+use crate::account_client::AccountClient;
 use crate::context::Context;
 use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_client::{Cache, Changed, Selection};

@@ -6,7 +6,8 @@
 //! releases ─────────┘                             └─► upgrade ─┴─► objects, release, status
 //! ```
 //!
-//! What is installed is written in Secrets in the form of Helm releases ([`mainstay_releases`]), where
+//! With the feature `object_sets`, what is installed is written in ClusterObjectSets ([`object_sets`]), whose
+//! controller writes the objects. Otherwise what is installed is written in Secrets in the form of Helm releases ([`mainstay_releases`]), where
 //! OpenShift's tools and upstream's controller read it. A killed process resumes from them and from the
 //! objects. A reconciliation whose input did not change sends no request.
 
@@ -16,6 +17,7 @@ mod bundle;
 mod controller;
 mod failure;
 mod managed;
+mod object_sets;
 mod package;
 mod preflight;
 mod releases;

@@ -11,7 +11,7 @@ use mainstay_controller::api_message;
 use mainstay_crdsafety::{Crd, condition_message, preflight};
 use mainstay_object::{Gvk, Object, Resource, builtin};
 use mainstay_permissions::{
-    ExtensionApplier, GrantedRules, Manifest, RbacObjects, RbacSubject, missing_permissions,
+    ExtensionApplier, GrantedRules, InstallManifest, RbacObjects, RbacSubject, missing_permissions,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -27,6 +27,7 @@ const RBAC: [Resource; 4] =
 pub(super) async fn check_permissions(
     context: &Context,
     extension: &ClusterExtension,
+    applier: &ExtensionApplier,
     objects: &[Value],
 ) -> Result<(), Failure> {
     let features = &context.features;
@@ -43,7 +44,7 @@ pub(super) async fn check_permissions(
     }
     let (name, namespace) = (&extension.metadata.name, &extension.spec.namespace);
     let resolve = |gvk: &Gvk| resources.get(gvk).cloned().flatten();
-    let manifest = Manifest::new(objects, &resolve, namespace)
+    let manifest = InstallManifest::new(objects, &resolve, namespace)
         .map_err(|error| Failure::retrying(error.condition_message()))?;
     let mut rbac = RbacObjects::default();
     for resource in &RBAC {
@@ -55,7 +56,7 @@ pub(super) async fn check_permissions(
     let account = extension.spec.service_account.as_ref();
     let account = account.map(|account| &*account.name).unwrap_or_default();
     let granted = GrantedRules::new(&rbac, &RbacSubject::service_account(namespace, account));
-    let missing = missing_permissions(&manifest, name, &ExtensionApplier::Helm, &granted, &rbac)
+    let missing = missing_permissions(&manifest, name, applier, &granted, &rbac)
         .map_err(|error| Failure::retrying(error.to_string()))?;
     match missing.condition_message() {
         None => Ok(()),

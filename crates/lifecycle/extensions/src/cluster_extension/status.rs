@@ -4,8 +4,9 @@ use crate::conditions::{self, condition};
 use mainstay_api::{
     BundleMetadata, ClusterExtension, ClusterExtensionConditionType as Type,
     ClusterExtensionInstallStatus, ClusterExtensionReason as Reason, ClusterExtensionStatus,
-    Condition, ConditionStatus, Time,
+    ClusterObjectSet, Condition, ConditionStatus, Time,
 };
+use mainstay_objectsets::{applied_status, revision_states, set_installed};
 use mainstay_resolver::extension::PackageDeprecation;
 use std::sync::Arc;
 
@@ -65,11 +66,14 @@ pub(super) enum Deprecations {
 }
 
 /// The result of a reconciliation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) installed: Installed,
     pub(super) progress: Progress,
     pub(super) deprecations: Deprecations,
+    /// The ClusterObjectSets before the reconciliation, from which the status follows; none with the Helm
+    /// applier, and if they are not known.
+    pub(super) revisions: Option<Arc<Vec<ClusterObjectSet>>>,
 }
 
 /// The status after a reconciliation.
@@ -78,6 +82,9 @@ pub(super) fn after(
     outcome: &Outcome,
     now: Time,
 ) -> ClusterExtensionStatus {
+    if let Some(revisions) = &outcome.revisions {
+        return after_revisions(extension, outcome, revisions, now);
+    }
     let mut status = extension.status.clone();
     let generation = extension.metadata.generation;
     let mut new = deprecations(extension, outcome, generation);
@@ -116,6 +123,31 @@ pub(super) fn after(
     for condition in new {
         conditions::set(&mut status.conditions, condition, now);
     }
+    status
+}
+
+/// The status after a reconciliation with ClusterObjectSets.
+fn after_revisions(
+    extension: &ClusterExtension,
+    outcome: &Outcome,
+    revisions: &[ClusterObjectSet],
+    now: Time,
+) -> ClusterExtensionStatus {
+    let generation = extension.metadata.generation;
+    let mut extension = extension.clone();
+    for condition in deprecations(&extension, outcome, generation) {
+        conditions::set(&mut extension.status.conditions, condition, now);
+    }
+    let states = revision_states(revisions);
+    if outcome.progress == Progress::Reached {
+        return applied_status(&extension, &states, now);
+    }
+    let mut status = extension.status;
+    // As in upstream, a configuration that the bundle refuses leaves Installed as it is.
+    if !matches!(outcome.progress, Progress::InvalidConfiguration(_)) {
+        set_installed(&mut status, &states, generation, now);
+    }
+    conditions::set(&mut status.conditions, progressing(&outcome.progress, generation), now);
     status
 }
 
@@ -256,6 +288,7 @@ mod tests {
             installed: Installed::Bundle(bundle()),
             progress: Progress::Reached,
             deprecations: Deprecations::Known(deprecation()),
+            revisions: None,
         };
         let status = after(&extension(), &outcome, time(1));
         // shows CE-20
@@ -280,6 +313,7 @@ mod tests {
             installed: Installed::Nothing,
             progress: Progress::Retrying("x".to_owned()),
             deprecations: Deprecations::Known(deprecation()),
+            revisions: None,
         };
         let status = after(&other, &outcome, time(1));
         let expected = ("False", "NotDeprecated", "channel not deprecated");
@@ -296,6 +330,7 @@ mod tests {
             installed: Installed::Bundle(bundle()),
             progress: Progress::Reached,
             deprecations: Deprecations::Unknown,
+            revisions: None,
         };
         let mut extension = extension();
         extension.status = after(&extension, &installed, time(1));
@@ -305,6 +340,7 @@ mod tests {
             installed: Installed::Unknown("no account".to_owned()),
             progress: Progress::Blocked("no account".to_owned()),
             deprecations: Deprecations::Unchanged,
+            revisions: None,
         };
         let status = after(&extension, &lost, time(2));
         assert_eq!(status.install, extension.status.install);

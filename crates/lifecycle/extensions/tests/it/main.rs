@@ -8,6 +8,7 @@ mod extension_kills;
 mod extensions;
 mod hostile;
 mod kills;
+mod object_sets;
 mod olm_cluster;
 mod registry;
 mod replicas;

@@ -69,12 +69,15 @@ pub async fn run(
 /// # Errors
 /// The command is not supported.
 pub async fn read(cluster: &Cluster, line: &CommandLine) -> anyhow::Result<CommandResult> {
+    if line.verb == "get" && line.arguments.first().is_some_and(|kinds| kinds.contains(',')) {
+        return get_kinds(cluster, line).await;
+    }
     let target = match Target::of(cluster, line).await? {
         Ok(target) => target,
         Err(error) => return Ok(CommandResult::new(String::new(), error)),
     };
     let output = match line.verb.as_str() {
-        "get" => table::get(cluster, &target, line).await,
+        "get" => table::get(cluster, &target, line, false).await,
         "describe" => describe::objects(cluster, &target).await,
         other => bail!("no such command is known here: {other}"),
     };
@@ -204,6 +207,23 @@ async fn run_on_object(cluster: &Cluster, line: &CommandLine) -> anyhow::Result<
     outcome(output)
 }
 
+/// Prints a table for each of several kinds, with the kind before each name.
+async fn get_kinds(cluster: &Cluster, line: &CommandLine) -> anyhow::Result<CommandResult> {
+    let kinds = line.arguments.first().context("a kind")?;
+    let mut tables = Vec::new();
+    for kind in kinds.split(',') {
+        let line = CommandLine { arguments: vec![kind.to_owned()], ..line.clone() };
+        let target = match Target::of(cluster, &line).await? {
+            Ok(target) => target,
+            Err(error) => return Ok(CommandResult::new(String::new(), error)),
+        };
+        let (table, _) = table::get(cluster, &target, &line, true).await?;
+        tables.extend(Some(table).filter(|table| !table.is_empty()));
+    }
+    let nothing = if tables.is_empty() { "No resources found\n" } else { "" };
+    outcome(Ok((tables.join("\n"), nothing.to_owned())))
+}
+
 /// Changes one object. The result is the standard output and error.
 async fn change(
     cluster: &Cluster,
@@ -214,6 +234,8 @@ async fn change(
     let name = names.first().context("a name")?;
     let before = cluster.get(resource, target.namespace(), name).await?;
     let patch = patch(line, &target.rest)?;
+    // The server takes the name of the field manager from it.
+    let cluster = cluster.clone().with_user_agent(&format!("kubectl-{}", line.verb));
     let after = if line.subresource == "status" {
         cluster.patch_status(resource, target.namespace(), name, &patch).await?
     } else {

@@ -17,6 +17,7 @@ pub(super) async fn get(
     cluster: &Cluster,
     target: &Target,
     line: &CommandLine,
+    with_kind: bool,
 ) -> anyhow::Result<(String, String)> {
     let resource = &target.resource;
     if line.output == "name" {
@@ -53,6 +54,11 @@ pub(super) async fn get(
     }
     let shown = columns.iter().filter(|column| is_shown(column));
     let titles = shown.map(|column| text(&column["name"]).to_uppercase()).collect();
+    if with_kind {
+        for name in rows.iter_mut().filter_map(|row| row.first_mut()) {
+            *name = format!("{}/{name}", kind_name(resource));
+        }
+    }
     rows.insert(0, titles);
     Ok((print(&rows), String::new()))
 }

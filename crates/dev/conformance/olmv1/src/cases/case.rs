@@ -126,22 +126,11 @@ impl Case {
         self.steps.iter().map(|step| step.sleep).sum::<Duration>() > LONG
     }
 
-    /// Whether ours supports what the case is about: not object sets, and no Helm charts as bundles.
+    /// Whether ours supports what the case is about: no Helm charts as bundles with the Helm applier.
     pub fn is_supported(&self) -> bool {
-        let has_charts = self.profile == FeatureProfile::Experimental
-            && self
-                .steps
-                .iter()
-                .flat_map(|step| &step.images)
-                .any(|image| !image["chart"].is_null());
-        let of_object_sets = self.profile == FeatureProfile::Boxcutter
-            && self.steps.iter().any(|step| {
-                step.objects.iter().any(|object| {
-                    object["kind"] == "ClusterExtension" || object["kind"] == "ClusterObjectSet"
-                }) || step.input.contains("kind: ClusterExtension\n")
-                    || step.input.contains("kind: ClusterObjectSet\n")
-            });
-        !has_charts && !of_object_sets
+        let mut images = self.steps.iter().flat_map(|step| &step.images);
+        let has_charts = images.any(|image| !image["chart"].is_null());
+        !(has_charts && self.profile == FeatureProfile::Experimental)
     }
 }
 

@@ -40,9 +40,24 @@ pub(super) struct CaseControllers {
     folder: TempDir,
     /// Whether the catalog server has `metas`: a feature gate of the original.
     metas: bool,
+    /// The features of the case.
+    own_features: Features,
+    /// Those of the process that runs.
     features: Features,
     /// Whether operator-controller runs.
     has_extensions: bool,
+}
+
+/// The features of the process in which a case was recorded.
+pub(super) const fn features(case: &Case) -> Features {
+    match case.profile {
+        FeatureProfile::Standard => Features {
+            preflight_permissions: false,
+            ..Features::standard(TrustMode::ServiceAccount)
+        },
+        FeatureProfile::Experimental => Features::experimental(TrustMode::ServiceAccount),
+        FeatureProfile::Boxcutter => Features::object_sets(TrustMode::ServiceAccount),
+    }
 }
 
 impl CaseControllers {
@@ -54,6 +69,7 @@ impl CaseControllers {
         clock: Clock,
     ) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
+        let features = features(case);
         Ok(Self {
             cluster: cluster.clone(),
             clock,
@@ -62,13 +78,8 @@ impl CaseControllers {
             folder,
             metas: case.profile != FeatureProfile::Standard,
             has_extensions: true,
-            features: match case.profile {
-                FeatureProfile::Standard => Features {
-                    preflight_permissions: false,
-                    ..Features::standard(TrustMode::ServiceAccount)
-                },
-                _ => Features::experimental(TrustMode::ServiceAccount),
-            },
+            own_features: features,
+            features,
         })
     }
 
@@ -102,6 +113,10 @@ impl CaseControllers {
         // One subsystem stands for both processes. Without catalogd, none of ours runs.
         if process == "operator-controller" {
             self.has_extensions = runs;
+            self.features = self.own_features;
+        } else if process == "helm" {
+            // operator-controller with the Helm applier, until its next start.
+            self.features.object_sets = false;
         } else if !runs {
             return Ok(());
         }

@@ -17,7 +17,7 @@
 //! listed in `cases-differences.txt` ([`differences`]), steps in which ours is meant to do something else in
 //! `cases-facts.txt` ([`facts`]).
 //!
-//! What this does not do yet: cases about object sets.
+//! What this does not do: Helm charts as bundles.
 
 pub mod case;
 pub mod compare;

@@ -165,17 +165,26 @@ fn normalize(object: &Object, chunks: &[Value], digests: &Digests) -> Value {
         shorten(&mut value);
     }
     if value["kind"] == "Secret" {
-        secrets::tell(&mut value, chunks);
+        secrets::describe(&mut value, chunks);
     }
-    let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        condition.remove("lastTransitionTime");
-        condition.remove("lastUpdateTime");
+    if let Some(status) = value.get_mut("status") {
+        without_times(status);
+        let revisions = status.get_mut("activeRevisions").and_then(Value::as_array_mut);
+        revisions.into_iter().flatten().for_each(without_times);
     }
     map_texts(&mut value, &mut |text| placeholders(text));
     digests.mask_messages(&mut value);
     sort_random_orders(&mut value);
     value
+}
+
+/// Removes the times of conditions.
+fn without_times(status: &mut Value) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.remove("lastTransitionTime");
+        condition.remove("lastUpdateTime");
+    }
 }
 
 /// The longest value of a ConfigMap that the recordings have, in characters.

@@ -12,7 +12,7 @@
 //! the CRDs of OLM v1 and without the label is refused.
 
 use super::case::Case;
-use super::controllers::CaseControllers;
+use super::controllers::{CaseControllers, features};
 use super::network::CaseNetwork;
 use super::system::{CaseSystem, SYSTEM_NAMESPACE, cert_manager, crds};
 use anyhow::{Context, bail};
@@ -20,7 +20,7 @@ use futures::future::{BoxFuture, try_join_all};
 use mainstay_api::resources;
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
 use mainstay_clock::Clock;
-use mainstay_extensions::{Features, TrustMode, subsystem};
+use mainstay_extensions::{Features, subsystem};
 use mainstay_object::builtin::{
     CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, EVENT,
     NAMESPACE, ROLE, ROLE_BINDING, SECRET, SERVICE, SERVICE_ACCOUNT,
@@ -107,7 +107,7 @@ impl RemoteSystem {
         let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT)?;
         let mut crds = crds(case);
         crds.extend(cert_manager());
-        prepare(&cluster, &restricted, crds).await?;
+        prepare(&cluster, &restricted, crds, features(case)).await?;
         let controllers = CaseControllers::of(case, network, &restricted, Clock::system())?;
         let mut namespaces = case.namespaces.clone();
         namespaces.push(SYSTEM_NAMESPACE.to_owned());
@@ -231,13 +231,18 @@ async fn list(
 
 /// Creates the system namespace, the permissions of the controllers and the CRDs, and returns once they
 /// take effect.
-async fn prepare(cluster: &Cluster, restricted: &Cluster, crds: Vec<Object>) -> anyhow::Result<()> {
+async fn prepare(
+    cluster: &Cluster,
+    restricted: &Cluster,
+    crds: Vec<Object>,
+    features: Features,
+) -> anyhow::Result<()> {
     let namespace = Object::from_value(json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": SYSTEM_NAMESPACE, "labels": {LABEL: "true"}},
     }))?;
     cluster.apply(&NAMESPACE, &namespace, FIELD_MANAGER).await?;
-    let [role, binding] = permissions()?;
+    let [role, binding] = permissions(features)?;
     cluster.apply(&CLUSTER_ROLE, &role, FIELD_MANAGER).await?;
     cluster.apply(&CLUSTER_ROLE_BINDING, &binding, FIELD_MANAGER).await?;
     for crd in &crds {
@@ -256,12 +261,12 @@ async fn prepare(cluster: &Cluster, restricted: &Cluster, crds: Vec<Object>) -> 
 }
 
 /// The ClusterRole with the permissions of the controllers, and its binding.
-fn permissions() -> anyhow::Result<[Object; 2]> {
+fn permissions(features: Features) -> anyhow::Result<[Object; 2]> {
     let rbac = "rbac.authorization.k8s.io";
     let api_version = format!("{rbac}/v1");
     let role = json!({
         "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": PERMISSIONS},
-        "rules": (subsystem(Features::standard(TrustMode::ServiceAccount)).permissions)(),
+        "rules": (subsystem(features).permissions)(),
     });
     let binding = json!({
         "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": PERMISSIONS},
@@ -371,9 +376,9 @@ mod tests {
         let case = Case::default();
         RemoteSystem::of(&case, &network, cluster.clone()).await.unwrap();
         cluster.create(&resources::CLUSTER_CATALOG, &catalog()).await.unwrap();
-        let secret = namespaced("v1", "Secret");
+        let (secret, config) = (namespaced("v1", "Secret"), namespaced("v1", "ConfigMap"));
         let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT).unwrap();
-        assert!(restricted.create(&SECRET, &secret).await.unwrap_err().is_forbidden());
+        assert!(restricted.create(&CONFIG_MAP, &config).await.unwrap_err().is_forbidden());
         cluster.create(&SECRET, &secret).await.unwrap();
         refuse_other_purpose(cluster).await.unwrap();
         RemoteSystem::of(&case, &network, cluster.clone()).await.unwrap();

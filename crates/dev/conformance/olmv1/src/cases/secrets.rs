@@ -1,10 +1,16 @@
-//! Secrets as the recordings tell them: what a release says, and of all others the keys only.
+//! Secrets as the recordings tell them: what a release says, which objects a ClusterObjectSet has, and of all
+//! others the keys only.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::MultiGzDecoder;
+use mainstay_api::names::olm_v1::OBJECT_DATA_SECRET_TYPE;
 use mainstay_image::digest::Digest;
 use mainstay_releases::{
     CHUNK_SECRET_TYPE, INDEX_SECRET_TYPE, MAX_DECODED_BYTES, Release, decode_release,
 };
 use serde_json::{Map, Value, json};
+use std::io::Read as _;
 
 /// Replaces the hash in the names of chunk Secrets, which depends on the compression.
 fn number_chunks(objects: &mut [Value]) {
@@ -18,11 +24,15 @@ fn number_chunks(objects: &mut [Value]) {
 
 /// Replaces the data of a Secret by what the recordings tell of it. `chunks` has the further chunks of
 /// releases.
-pub(super) fn tell(secret: &mut Value, chunks: &[Value]) {
+pub(super) fn describe(secret: &mut Value, chunks: &[Value]) {
     for label in ["createdAt", "modifiedAt"] {
         if let Some(time) = secret.pointer_mut(&format!("/metadata/labels/{label}")) {
             *time = "{time}".into();
         }
+    }
+    if secret["type"] == OBJECT_DATA_SECRET_TYPE {
+        tell_objects(secret);
+        return;
     }
     let is_release = secret["type"] == INDEX_SECRET_TYPE;
     let words = if is_release { release(secret, chunks) } else { None };
@@ -31,6 +41,27 @@ pub(super) fn tell(secret: &mut Value, chunks: &[Value]) {
         Some(words) => *data = words,
         None => data.values_mut().for_each(|value| *value = "{bytes}".into()),
     }
+}
+
+/// Replaces the objects of a ClusterObjectSet by their kinds and names.
+fn tell_objects(secret: &mut Value) {
+    let data = secret.get_mut("data").and_then(Value::as_object_mut);
+    for value in data.into_iter().flat_map(Map::values_mut) {
+        let object = value.as_str().and_then(object_of).unwrap_or_default();
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        *value = format!("{} {namespace}/{name}", text("/kind")).into();
+    }
+}
+
+/// The object that a Secret has under a key, compressed or not.
+fn object_of(encoded: &str) -> Option<Value> {
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let mut text = Vec::new();
+    if MultiGzDecoder::new(&*bytes).read_to_end(&mut text).is_err() {
+        text = bytes;
+    }
+    serde_json::from_slice(&text).ok()
 }
 
 /// What a release says.

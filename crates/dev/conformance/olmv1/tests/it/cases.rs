@@ -22,7 +22,7 @@ async fn cases_are_as_the_original() {
     cases.retain(case::Case::is_supported);
     let supported = cases.len();
     let later = all - supported;
-    mainstay_testdata::skipped(&format!("{what}: {later} cases of object sets and Helm charts"));
+    mainstay_testdata::skipped(&format!("{what}: {later} cases of Helm charts"));
     let mut extensions = 0;
     cases.retain(|case| {
         if case.is_long() {
@@ -33,7 +33,7 @@ async fn cases_are_as_the_original() {
     });
     let left = supported - cases.len();
     mainstay_testdata::skipped(&format!(
-        "{what}: {left} cases, most of ClusterExtensions, that `mainstay-conformance olmv1` runs"
+        "{what}: {left} cases, most of ClusterExtensions, which `mainstay-conformance olmv1` runs"
     ));
     let lists = Arc::new(ExpectedDifferences::read(&home()).unwrap());
     let results =

@@ -1,0 +1,331 @@
+//! The applier with ClusterObjectSets: an extension writes revisions, whose controller writes the objects.
+//!
+//! ```text
+//! ClusterObjectSets ─► rolling out? ─ no ─► resolve ─► pull, render ─┬─► unchanged │ updated
+//!                        └─ yes: its bundle ─────────► pull, render ─┴─► Secrets, new ClusterObjectSet
+//! ```
+//!
+//! An extension that Helm releases describe gets its first ClusterObjectSet from the deployed release.
+
+use super::apply;
+use super::bundle;
+use super::controller::{Applied, Attempt, installed_bundle};
+use super::failure::Failure;
+use super::preflight;
+use super::releases;
+use super::resolve::{self, Resolution};
+use super::status::{Deprecations, Installed, InstalledBundle, Outcome, Progress};
+use crate::features::TrustMode;
+use mainstay_api::names::olm_v1::{
+    BUNDLE_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL,
+};
+use mainstay_api::{ClusterObjectSet, Time, resources};
+use mainstay_client::{Cache, DeleteOptions, ObjectList, Patch};
+use mainstay_controller::{api_message, patch};
+use mainstay_object::{Object, OwnerReference, builtin};
+use mainstay_objectsets::{
+    BundleIdentity, DesiredObjectSet, ExtensionIdentity, ObjectSetChange, ObjectSetIdentity,
+    PackedObjectSet, PhaseSplit, bundle_of, compare_object_set, deleted_revisions, migrated_status,
+    revision_states, revisions_of, secret_owner_patch, unfinished_migration,
+};
+use mainstay_permissions::ExtensionApplier;
+use mainstay_resolver::extension::InstalledExtensionBundle;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The ClusterObjectSets of an extension, oldest revision first.
+pub(super) fn revisions(cache: &Cache<ClusterObjectSet>, extension: &str) -> Vec<ClusterObjectSet> {
+    let sets = cache.indexed(extension).into_iter();
+    let sets: Vec<ClusterObjectSet> = sets.map(|(_, set)| Arc::unwrap_or_clone(set)).collect();
+    revisions_of(extension, &sets)
+}
+
+/// The bundle of a ClusterObjectSet, as the status names it.
+fn installed_by(set: &ClusterObjectSet) -> InstalledBundle {
+    let BundleIdentity { name, version, release, image, .. } = bundle_of(set);
+    InstalledBundle { name, version, release, image }
+}
+
+fn request_failed(error: &mainstay_client::Error) -> Failure {
+    Failure::retrying(api_message(error))
+}
+
+impl Attempt<'_> {
+    /// Reconciles the extension with ClusterObjectSets; returns what its status says.
+    pub(super) async fn run_with_object_sets(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+    ) -> (Outcome, Applied) {
+        let sets = match self.migrate(cache).await {
+            Ok(sets) => sets,
+            Err(failure) => {
+                let outcome = Outcome {
+                    installed: Installed::Unknown(failure.message().to_owned()),
+                    progress: failure.progress(),
+                    deprecations: Deprecations::Unchanged,
+                    revisions: None,
+                };
+                return (outcome, Err(failure));
+            }
+        };
+        let (deprecations, applied) = Box::pin(self.resolve_and_apply(cache, &sets)).await;
+        let progress = match &applied {
+            Ok(()) => Progress::Reached,
+            Err(failure) => failure.progress(),
+        };
+        let installed = revision_states(&sets).installed.map(installed_by);
+        let outcome = Outcome {
+            installed: installed.map_or(Installed::Nothing, Installed::Bundle),
+            progress,
+            deprecations,
+            revisions: Some(Arc::new(sets)),
+        };
+        (outcome, applied.map(|()| BTreeSet::new()))
+    }
+
+    async fn resolve_and_apply(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        sets: &[ClusterObjectSet],
+    ) -> (Deprecations, Result<(), Failure>) {
+        let states = revision_states(sets);
+        let installed = states.installed.map(installed_by);
+        if let Some(set) = states.rolling_out.first() {
+            let bundle = bundle_of(set);
+            let applied = Box::pin(self.apply_bundle(cache, sets, &bundle)).await;
+            return (Deprecations::Unknown, applied);
+        }
+        let resolved = installed.map(|bundle| InstalledExtensionBundle {
+            name: bundle.name,
+            version: bundle.version,
+            release: bundle.release,
+        });
+        let explicit = self.context.features.explicit_releases;
+        match resolve::resolve(self.extension, explicit, resolved.as_ref(), self.input) {
+            Resolution::Failed(failure) => {
+                (Deprecations::Unknown, Err(Failure::retrying(failure.message)))
+            }
+            // The controller of ClusterObjectSets repairs the objects.
+            Resolution::Kept => (Deprecations::Unknown, Ok(())),
+            Resolution::Chosen(choice) => {
+                let InstalledBundle { name, version, release, image } =
+                    installed_bundle(self.context, &choice);
+                let package = self.extension.spec.source.catalog.as_ref();
+                let package = package.map(|filter| filter.package_name.clone());
+                let package = package.unwrap_or_default();
+                let bundle = BundleIdentity { package, name, version, release, image };
+                let applied = Box::pin(self.apply_bundle(cache, sets, &bundle)).await;
+                (Deprecations::Known(choice.deprecation.clone()), applied)
+            }
+        }
+    }
+
+    /// Makes the newest ClusterObjectSet that of a bundle.
+    async fn apply_bundle(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        sets: &[ClusterObjectSet],
+        bundle: &BundleIdentity,
+    ) -> Result<(), Failure> {
+        let applied = Box::pin(self.try_apply_bundle(cache, sets, bundle)).await;
+        applied.map_err(|failure| {
+            let BundleIdentity { name, version, release, .. } = bundle;
+            // A release replaces the build metadata.
+            let version = match (release, version.split_once('+')) {
+                (Some(release), Some((version, _))) => format!("{version}+{release}"),
+                (Some(release), None) => format!("{version}+{release}"),
+                (None, _) => version.clone(),
+            };
+            failure
+                .within(&format!("error for resolved bundle \"{name}\" with version \"{version}\""))
+        })
+    }
+
+    async fn try_apply_bundle(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        sets: &[ClusterObjectSet],
+        bundle: &BundleIdentity,
+    ) -> Result<(), Failure> {
+        let rendered = match bundle::render(self.context, self.extension, &bundle.image).await {
+            Ok(rendered) => rendered,
+            Err(failure) if failure.is_retried() => {
+                // Its content is not needed as long as it is the installed one.
+                let installed = revision_states(sets).installed.map(installed_by);
+                let is_installed = installed.is_some_and(|found| found.name == bundle.name);
+                return if is_installed { Ok(()) } else { Err(failure) };
+            }
+            Err(failure) => return Err(failure),
+        };
+        let objects = rendered.objects.iter().cloned().map(Object::from_value);
+        let objects = objects.collect::<Result<Vec<_>, _>>();
+        let objects = objects.map_err(|error| Failure::retrying(error.to_string()))?;
+        let properties = rendered.annotations.get(BUNDLE_PROPERTIES_ANNOTATION);
+        let desired = DesiredObjectSet::from_bundle(
+            objects,
+            bundle,
+            properties.map(String::as_str),
+            self.identity(),
+            PhaseSplit::AtLimit,
+        );
+        let change = compare_object_set(&desired, sets, &self.context.system_namespace);
+        match change.map_err(|error| Failure::retrying(error.to_string()))? {
+            ObjectSetChange::Unchanged => match sets.last() {
+                Some(newest) => self.adopt_secrets(newest).await,
+                None => Ok(()),
+            },
+            ObjectSetChange::Update(set) => self.write(cache, &set).await.map(drop),
+            ObjectSetChange::Create(packed) => {
+                let manifest = &rendered.objects;
+                Box::pin(self.create(cache, sets, &desired, &packed, manifest)).await
+            }
+        }
+    }
+
+    fn identity(&self) -> ExtensionIdentity {
+        let uses_account = self.context.features.trust == TrustMode::ServiceAccount;
+        ExtensionIdentity::new(self.extension, uses_account)
+    }
+
+    /// Creates a revision, after the checks of its objects.
+    async fn create(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        sets: &[ClusterObjectSet],
+        desired: &DesiredObjectSet,
+        packed: &PackedObjectSet,
+        manifest: &[Value],
+    ) -> Result<(), Failure> {
+        let PackedObjectSet { object_set, secrets } = packed;
+        let name = object_set.metadata.name.clone();
+        let applier = ExtensionApplier::ObjectSets { object_set: name };
+        preflight::check_permissions(self.context, self.extension, &applier, manifest)
+            .await
+            .map_err(|failure| failure.within("creating new Revision"))?;
+        self.check_crds(desired).await?;
+        let cluster = &self.context.cluster;
+        for set in deleted_revisions(sets) {
+            let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+            let options = DeleteOptions::uid(&*set.metadata.uid);
+            let deleted = cluster.ensure_deleted(resource, None, name, &options).await;
+            deleted.map_err(|error| request_failed(&error))?;
+        }
+        for secret in secrets {
+            match cluster.create(&builtin::SECRET, &secret.to_object()).await {
+                // An attempt that was interrupted created it: its name is a digest of its content.
+                Err(error) if !error.is_already_exists() => return Err(request_failed(&error)),
+                _ => {}
+            }
+        }
+        let written = self.write(cache, object_set).await?;
+        let owner = ObjectSetIdentity::from(&written).owner_reference();
+        for secret in secrets {
+            self.adopt(&secret.name, &owner).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks each CustomResourceDefinition against the one that exists.
+    async fn check_crds(&self, desired: &DesiredObjectSet) -> Result<(), Failure> {
+        let is_crd = |object: &&Object| object.kind() == "CustomResourceDefinition";
+        let crds: Vec<Object> = desired.objects().filter(is_crd).cloned().collect();
+        let crds = apply::with_resources(self.context, crds).await?;
+        let mut existing = Vec::with_capacity(crds.len());
+        for crd in &crds {
+            let found = self.context.cluster.find(&crd.resource, None, crd.object.name()).await;
+            existing.push(found.map_err(|error| request_failed(&error))?);
+        }
+        preflight::check_crds(self.extension, &crds, &existing)
+    }
+
+    /// Applies a ClusterObjectSet, and returns it as stored.
+    async fn write(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        set: &ClusterObjectSet,
+    ) -> Result<ClusterObjectSet, Failure> {
+        let object = set.to_object().map_err(|error| Failure::retrying(error.to_string()))?;
+        let resource = &resources::CLUSTER_OBJECT_SET;
+        let written = self.context.cluster.apply(resource, &object, EXTENSION_FIELD_MANAGER).await;
+        let written = written.map_err(|error| request_failed(&error))?;
+        cache.wait_for_revision(written.resource_version()).await;
+        ClusterObjectSet::from_object(&written)
+            .map_err(|error| Failure::retrying(error.to_string()))
+    }
+
+    async fn adopt(&self, secret: &str, owner: &OwnerReference) -> Result<(), Failure> {
+        let patch = Patch::Merge(secret_owner_patch(owner));
+        let namespace = Some(&*self.context.system_namespace);
+        match self.context.cluster.patch(&builtin::SECRET, namespace, secret, &patch).await {
+            Err(error) if !error.is_not_found() => Err(request_failed(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a set the owner of its Secrets, if an attempt was interrupted before that.
+    async fn adopt_secrets(&self, set: &ClusterObjectSet) -> Result<(), Failure> {
+        let selector = format!("{REVISION_NAME_LABEL}={}", set.metadata.name);
+        let list = ObjectList { metadata_only: true, ..ObjectList::labels(selector) };
+        let namespace = Some(&*self.context.system_namespace);
+        let found = self.context.cluster.list(&builtin::SECRET, namespace, &list).await;
+        let owner = ObjectSetIdentity::from(set).owner_reference();
+        for secret in found.map_err(|error| request_failed(&error))?.items {
+            if secret.owner_references().is_empty() {
+                self.adopt(secret.name(), &owner).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ClusterObjectSets of the extension. If there are none, the first one is made from the deployed
+    /// Helm release.
+    async fn migrate(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+    ) -> Result<Vec<ClusterObjectSet>, Failure> {
+        let name = &*self.extension.metadata.name;
+        let sets = revisions(cache, name);
+        if let Some(set) = unfinished_migration(&sets) {
+            self.complete_migration(cache, set).await?;
+            return Ok(revisions(cache, name));
+        }
+        if !sets.is_empty() || self.context.releases.count(name) == 0 {
+            return Ok(sets);
+        }
+        let history = releases::history(self.context, name).await?;
+        let (Some(release), Some(bundle)) = (history.deployed(), history.installed()) else {
+            return Ok(sets);
+        };
+        let InstalledBundle { name: bundle_name, version, release: number, image } = bundle;
+        let bundle = BundleIdentity {
+            package: release.label(PACKAGE_NAME).unwrap_or_default().to_owned(),
+            name: bundle_name,
+            version,
+            release: number,
+            image,
+        };
+        let objects = release.objects()?;
+        let desired = DesiredObjectSet::from_helm_release(objects, &bundle, self.identity());
+        let set = self.write(cache, &desired.inline(1)).await?;
+        self.complete_migration(cache, &set).await?;
+        Ok(revisions(cache, name))
+    }
+
+    /// Writes that a set which was made from a release has succeeded.
+    async fn complete_migration(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        set: &ClusterObjectSet,
+    ) -> Result<(), Failure> {
+        let status = migrated_status(set, Time::new(self.context.clock.now()));
+        let patch = patch::of_view(set, &status);
+        let patch = patch.map_err(|error| Failure::retrying(error.to_string()))?;
+        let Some(patch) = patch else { return Ok(()) };
+        let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+        let written = self.context.cluster.patch_status(resource, None, name, &patch).await;
+        let written = written.map_err(|error| request_failed(&error))?;
+        cache.wait_for_revision(written.resource_version()).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! One reconciliation of a ClusterObjectSet: from its spec to the outcome that its status reports.
+
+use super::rollout::{Rollout, no_matches};
+use super::teardown::tear_down;
+use crate::account_client::AccountClient;
+use crate::context::Context;
+use crate::features::TrustMode;
+use mainstay_api::names::olm_v1::{
+    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+};
+use mainstay_api::{ClusterObjectSet, LifecycleState, ObservedPhase};
+use mainstay_controller::api_message;
+use mainstay_object::{NamespacedName, Object, builtin};
+use mainstay_objectsets::{
+    ObjectSetIdentity, ObjectSetOutcome, ProgressionProbes, ResolvedPhase, RolloutResult,
+    SecretLookup, missing_account_message, mutable_secrets_message, observed_phases,
+    referenced_secrets, resolve_phases, revision_errors_message, validate_revision,
+    verify_observed_phases, watch_message, watched_kinds,
+};
+use std::collections::HashMap;
+
+/// The outcome of a reconciliation.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Blocked(String),
+    Failed(String),
+    Invalid(String),
+    Applied(Box<RolloutResult>),
+    Removing,
+    Archived,
+}
+
+impl Outcome {
+    /// The outcome as the rules of the status take it.
+    pub(super) fn as_rule(&self) -> ObjectSetOutcome<'_> {
+        match self {
+            Self::Blocked(message) => ObjectSetOutcome::Blocked(message),
+            Self::Failed(message) => ObjectSetOutcome::Failed(message),
+            Self::Invalid(message) => ObjectSetOutcome::Invalid(message),
+            Self::Applied(rollout) => ObjectSetOutcome::Applied(rollout),
+            Self::Removing => ObjectSetOutcome::Removing,
+            Self::Archived => ObjectSetOutcome::Archived,
+        }
+    }
+}
+
+/// The objects of a set, which may be applied or removed.
+pub(super) struct Content {
+    pub(super) phases: Vec<ResolvedPhase>,
+    pub(super) observed: Vec<ObservedPhase>,
+    pub(super) client: AccountClient,
+}
+
+/// Reads the objects of a set, and checks that they are those that were applied first.
+///
+/// # Errors
+/// Why they may be neither applied nor removed, with the digests if those were found.
+pub(super) async fn content(
+    context: &Context,
+    set: &ClusterObjectSet,
+) -> Result<Content, (Outcome, Vec<ObservedPhase>)> {
+    let secrets = read_secrets(context, set).await;
+    let immutable = |name: &NamespacedName| {
+        let secret = secrets.get(name)?.as_ref().ok()?;
+        Some(secret.bool(&["immutable"]) == Some(true))
+    };
+    if let Some(message) = mutable_secrets_message(&set.spec, immutable) {
+        return Err((Outcome::Blocked(message), Vec::new()));
+    }
+    let phases = resolve_phases(&set.spec, |reference| {
+        let name = NamespacedName::new(&*reference.namespace, &*reference.name);
+        match secrets.get(&name) {
+            Some(Ok(secret)) => SecretLookup::Found(secret),
+            Some(Err(message)) => SecretLookup::Failed(message),
+            // Each one was read.
+            None => SecretLookup::Failed(""),
+        }
+    });
+    let phases = phases.map_err(|error| (Outcome::Failed(error.to_string()), Vec::new()))?;
+    let observed = verify_observed_phases(&set.status.observed_phases, observed_phases(&phases));
+    let observed = observed.map_err(|error| (Outcome::Blocked(error.to_string()), Vec::new()))?;
+    match client(context, set).await {
+        Ok(client) => Ok(Content { phases, observed, client }),
+        Err(message) => Err((Outcome::Failed(message), observed)),
+    }
+}
+
+async fn read_secrets(
+    context: &Context,
+    set: &ClusterObjectSet,
+) -> HashMap<NamespacedName, Result<Object, String>> {
+    let mut secrets = HashMap::new();
+    for name in referenced_secrets(&set.spec) {
+        let namespace = match &*name.namespace {
+            "" => &*context.system_namespace,
+            namespace => namespace,
+        };
+        let found = context.cluster.get(&builtin::SECRET, Some(namespace), &name.name).await;
+        let found = found.map_err(|error| api_message(&error));
+        secrets.insert(name, found);
+    }
+    secrets
+}
+
+/// The client for the objects of a set.
+///
+/// # Errors
+/// The set names no ServiceAccount, or one that does not exist. What a RoleBinding still gives to a deleted
+/// ServiceAccount is not used.
+async fn client(context: &Context, set: &ClusterObjectSet) -> Result<AccountClient, String> {
+    let cluster = context.cluster.clone();
+    if context.features.trust == TrustMode::ClusterAdmin {
+        return Ok(AccountClient { cluster, account: String::new() });
+    }
+    let annotation = |name: &str| {
+        let value = set.metadata.annotations.get(name);
+        value.filter(|value| !value.is_empty())
+    };
+    let name = annotation(SERVICE_ACCOUNT_NAME_ANNOTATION);
+    let namespace = annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION);
+    let (Some(name), Some(namespace)) = (name, namespace) else {
+        return Err(missing_account_message(&set.metadata.name));
+    };
+    match cluster.find(&builtin::SERVICE_ACCOUNT, Some(namespace), name).await {
+        Ok(Some(_)) => {}
+        Ok(None) => {
+            return Err(format!(
+                "service account \"{name}\" not found in namespace \"{namespace}\""
+            ));
+        }
+        Err(error) => return Err(api_message(&error)),
+    }
+    let client = cluster.impersonating(namespace, name);
+    let cluster = client.map_err(|error| api_message(&error))?;
+    Ok(AccountClient { cluster, account: format!("{namespace}/{name}") })
+}
+
+/// Removes the objects of an archived set.
+pub(super) async fn archive(
+    context: &Context,
+    set: &ClusterObjectSet,
+    content: &Content,
+) -> Outcome {
+    let identity = ObjectSetIdentity::from(set);
+    match Box::pin(tear_down(context, &content.client, &identity, &content.phases)).await {
+        Ok(true) => Outcome::Archived,
+        Ok(false) => Outcome::Removing,
+        Err(message) => Outcome::Failed(message),
+    }
+}
+
+/// Applies the objects of an active set.
+pub(super) async fn apply(
+    context: &Context,
+    set: &ClusterObjectSet,
+    previous: &[ClusterObjectSet],
+    content: &Content,
+) -> Outcome {
+    if let Err(message) = watch(context, content).await {
+        return Outcome::Failed(watch_message(&message));
+    }
+    let (name, revision) = (&set.metadata.name, set.spec.revision);
+    if let Err(errors) = validate_revision(name, revision, &content.phases) {
+        return Outcome::Invalid(revision_errors_message(&errors));
+    }
+    let probes = match ProgressionProbes::read(&set.spec.progression_probes) {
+        Ok(probes) => probes,
+        Err(error) => return Outcome::Failed(error.to_string()),
+    };
+    let identity = ObjectSetIdentity::from(set);
+    let previous: Vec<ObjectSetIdentity> = previous.iter().map(ObjectSetIdentity::from).collect();
+    let rollout = Rollout {
+        context,
+        client: &content.client,
+        set: &identity,
+        previous: &previous,
+        probes: &probes,
+    };
+    match Box::pin(rollout.run(&content.phases)).await {
+        Ok(rollout) => Outcome::Applied(Box::new(rollout)),
+        Err(message) => Outcome::Failed(message),
+    }
+}
+
+/// Watches all kinds of a set.
+async fn watch(context: &Context, content: &Content) -> Result<(), String> {
+    for gvk in watched_kinds(&content.phases) {
+        let found = context.resources.find(&context.cluster, &gvk).await;
+        let Some(resource) = found.map_err(|error| api_message(&error))? else {
+            return Err(no_matches(&gvk.kind, &gvk.api_version()));
+        };
+        context.object_watches.watch(&resource, &content.client);
+    }
+    Ok(())
+}
+
+/// Whether a set is archived.
+pub(super) fn is_archived(set: &ClusterObjectSet) -> bool {
+    set.spec.lifecycle_state == LifecycleState::Archived
+}

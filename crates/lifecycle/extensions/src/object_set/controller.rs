@@ -1,0 +1,243 @@
+//! The controller of ClusterObjectSets.
+
+use super::attempt::{self, Outcome, is_archived};
+use crate::context::Context;
+use crate::error::Error;
+use mainstay_api::names::olm_v1::{OWNER_NAME_LABEL, TEARDOWN_FINALIZER};
+use mainstay_api::{
+    ClusterObjectSet, ClusterObjectSetConditionType, ClusterObjectSetReason, LifecycleState, Time,
+    resources,
+};
+use mainstay_client::{Action, Backoff, Cache, CacheBuilder, Patch, Reconciler, Selection};
+use mainstay_controller::{Controllers, WithOperation as _, decision, patch};
+use mainstay_object::{NamespacedName, Object};
+use mainstay_objectsets::{ProgressDeadline, object_set_status, previous_revisions};
+use parking_lot::Mutex;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many sets are reconciled at a time.
+const WORKERS: usize = 8;
+
+struct Controller {
+    context: Arc<Context>,
+    sets: Cache<ClusterObjectSet>,
+    /// The number of consecutive failures of sets whose last reconciliation failed.
+    failures: Mutex<HashMap<NamespacedName, u32>>,
+    retry: Backoff,
+}
+
+/// The cache of all ClusterObjectSets, indexed by extension.
+pub(crate) fn object_set_cache() -> CacheBuilder<ClusterObjectSet> {
+    Cache::builder(Selection::all(resources::CLUSTER_OBJECT_SET), |object| {
+        ClusterObjectSet::from_object(object).ok()
+    })
+    .index(|set: &ClusterObjectSet| {
+        let extension = set.metadata.labels.get(OWNER_NAME_LABEL);
+        extension.map(|name| Arc::from(name.as_str())).into_iter().collect()
+    })
+}
+
+/// Registers the controller, if there are ClusterObjectSets. `retry` has the first and the longest pause
+/// before another attempt.
+pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration, Duration)) {
+    let context = controllers.context();
+    let Some(sets) = context.object_sets.clone() else { return };
+    controllers
+        .add("cluster_object_set")
+        .workers(WORKERS)
+        .watch(&sets, |_, queue, change| queue.add(change.key.clone()))
+        .watch_source(|enqueuer| context.object_watches.notify(enqueuer))
+        .reconcile(Controller {
+            context: Arc::clone(&context),
+            sets,
+            failures: Mutex::default(),
+            retry: Backoff::new(retry.0, retry.1),
+        });
+}
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let Some(set) = self.sets.get(key) else {
+            self.failures.lock().remove(key);
+            self.context.object_watches.forget(&key.name);
+            return Ok(Action::Done);
+        };
+        if set.metadata.deletion_timestamp.is_some() {
+            // The garbage collector deletes the objects, of which the set is the owner.
+            self.remove_finalizer(&set).await?;
+            return Ok(Action::Done);
+        }
+        if is_archived(&set) && is_reported_archived(&set) {
+            // The status was written by an earlier reconciliation.
+            self.remove_finalizer(&set).await?;
+            return Ok(Action::Done);
+        }
+        let mut set = Arc::unwrap_or_clone(set);
+        let previous = self.previous(&set);
+        let (outcome, observed) = match attempt::content(&self.context, &set).await {
+            Err(problem) => problem,
+            Ok(content) => {
+                let outcome = if is_archived(&set) {
+                    attempt::archive(&self.context, &set, &content).await
+                } else {
+                    let Some(current) = self.add_finalizer(&set).await? else {
+                        return Ok(Action::Done);
+                    };
+                    set = current;
+                    attempt::apply(&self.context, &set, &previous, &content).await
+                };
+                (outcome, content.observed)
+            }
+        };
+        let now = Time::new(self.context.clock.now());
+        let update = object_set_status(&set, observed, outcome.as_rule(), now);
+        if update.archives_previous {
+            self.archive(&previous).await?;
+        }
+        self.report(&set, &update.status, &outcome).await?;
+        let wait = self.backoff(key, &set, &outcome, now);
+        Ok(wait.or(update.requeue).map_or(Action::Done, Action::After))
+    }
+}
+
+/// Whether the status says that the objects of an archived set are gone.
+fn is_reported_archived(set: &ClusterObjectSet) -> bool {
+    set.status.conditions.iter().any(|condition| {
+        ClusterObjectSetConditionType::Progressing == *condition.kind
+            && ClusterObjectSetReason::Archived == *condition.reason
+            && condition.observed_generation == set.metadata.generation
+    })
+}
+
+impl Controller {
+    /// The earlier revisions whose objects a set takes over.
+    fn previous(&self, set: &ClusterObjectSet) -> Vec<ClusterObjectSet> {
+        let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL) else { return Vec::new() };
+        let all = self.sets.indexed(extension);
+        let all: Vec<ClusterObjectSet> =
+            all.into_iter().map(|(_, set)| Arc::unwrap_or_clone(set)).collect();
+        previous_revisions(set, &all).into_iter().cloned().collect()
+    }
+
+    /// The pause before another attempt, after a failure.
+    fn backoff(
+        &self,
+        key: &NamespacedName,
+        set: &ClusterObjectSet,
+        outcome: &Outcome,
+        now: Time,
+    ) -> Option<Duration> {
+        let mut failures = self.failures.lock();
+        if !matches!(outcome, Outcome::Failed(_)) {
+            failures.remove(key);
+            return None;
+        }
+        let count = failures.entry(key.clone()).or_default();
+        let backoff = self.retry.wait_after(*count);
+        *count = count.saturating_add(1);
+        let was_reported =
+            set.status.conditions.iter().any(|condition| {
+                ClusterObjectSetReason::ProgressDeadlineExceeded == *condition.reason
+            });
+        Some(ProgressDeadline::of(set, now.timestamp()).cap_backoff(backoff, was_reported))
+    }
+
+    /// Adds the finalizer. Returns the set as it is now; none if it is gone.
+    async fn add_finalizer(
+        &self,
+        set: &ClusterObjectSet,
+    ) -> Result<Option<ClusterObjectSet>, Error> {
+        let mut finalizers = set.metadata.finalizers.clone();
+        if finalizers.iter().any(|name| name == TEARDOWN_FINALIZER) {
+            return Ok(Some(set.clone()));
+        }
+        finalizers.push(TEARDOWN_FINALIZER.to_owned());
+        let Some(written) = self.write_finalizers(set, &finalizers).await? else { return Ok(None) };
+        let mut current = set.clone();
+        current.metadata.finalizers = finalizers;
+        written.resource_version().clone_into(&mut current.metadata.resource_version);
+        Ok(Some(current))
+    }
+
+    async fn remove_finalizer(&self, set: &ClusterObjectSet) -> Result<(), Error> {
+        let finalizers = &set.metadata.finalizers;
+        let others: Vec<String> =
+            finalizers.iter().filter(|name| *name != TEARDOWN_FINALIZER).cloned().collect();
+        if others.len() < finalizers.len() {
+            self.write_finalizers(set, &others).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the finalizers; returns none if the set is gone.
+    async fn write_finalizers(
+        &self,
+        set: &ClusterObjectSet,
+        finalizers: &[String],
+    ) -> Result<Option<Object>, Error> {
+        let patch = Patch::Merge(json!({"metadata": {
+            "resourceVersion": set.metadata.resource_version,
+            "finalizers": finalizers,
+        }}));
+        let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+        match self.context.cluster.patch(resource, None, name, &patch).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            written => Ok(Some(written.during("writing the finalizers of a ClusterObjectSet")?)),
+        }
+    }
+
+    /// Archives the earlier revisions.
+    async fn archive(&self, previous: &[ClusterObjectSet]) -> Result<(), Error> {
+        let state = LifecycleState::Archived;
+        let patch = Patch::Merge(json!({"spec": {"lifecycleState": state.as_str()}}));
+        for set in previous {
+            let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+            match self.context.cluster.patch(resource, None, name, &patch).await {
+                Err(error) if error.is_not_found() => {}
+                written => {
+                    written.map(drop).during("archiving a ClusterObjectSet")?;
+                    decision::log(
+                        "ClusterObjectSet",
+                        name,
+                        "archived",
+                        "a later revision rolled out",
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the status if it differs.
+    async fn report(
+        &self,
+        set: &ClusterObjectSet,
+        status: &mainstay_api::ClusterObjectSetStatus,
+        outcome: &Outcome,
+    ) -> Result<(), Error> {
+        let Some(patch) = patch::of_view(set, status)? else { return Ok(()) };
+        let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+        match self.context.cluster.patch_status(resource, None, name, &patch).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            written => written.map(drop).during("writing the status of a ClusterObjectSet")?,
+        }
+        let (decision, why) = match outcome {
+            Outcome::Blocked(why) => ("blocked", &**why),
+            Outcome::Failed(why) | Outcome::Invalid(why) => ("retrying", &**why),
+            Outcome::Applied(rollout) if rollout.is_complete() => {
+                ("rolled out", "all objects pass their probes")
+            }
+            Outcome::Applied(_) => ("rolling out", "a phase is not complete"),
+            Outcome::Removing => ("removing", "the set is archived"),
+            Outcome::Archived => ("removed", "the set is archived"),
+        };
+        decision::log("ClusterObjectSet", name, decision, why);
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Watches of the objects of ClusterObjectSets: a change enqueues each ClusterObjectSet among the owners.
+//!
+//! One watch for each kind serves all sets of an account. A reconciliation notes the resource version of
+//! each object that it saw last, so that its own writes enqueue nothing. What one set wrote is still new
+//! to another set of the same object.
+
+use crate::account_client::AccountClient;
+use crate::context::Context;
+use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, MANAGED_BY_VALUE};
+use mainstay_api::{ApiKind, ClusterObjectSet};
+use mainstay_client::{Cache, Changed, Selection};
+use mainstay_controller::Enqueuer;
+use mainstay_object::{Gvk, NamespacedName, Object, Resource};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// An object as a watch keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OwnedObject {
+    /// The names of the ClusterObjectSets among its owners.
+    owners: Vec<Arc<str>>,
+    resource_version: String,
+}
+
+/// Kind and name of an object.
+type ObjectId = (Gvk, NamespacedName);
+
+/// The resource versions that sets saw last, by the name of the set.
+type SeenVersions = HashMap<Arc<str>, HashMap<ObjectId, String>>;
+
+/// The watches, and what sets saw.
+pub(crate) struct ObjectWatches {
+    stop: CancellationToken,
+    /// By kind, and by the account whose permissions they have.
+    watches: Mutex<HashMap<(Gvk, String), Cache<OwnedObject>>>,
+    seen: Arc<Mutex<SeenVersions>>,
+    enqueuer: Mutex<Option<Enqueuer<Context>>>,
+}
+
+impl ObjectWatches {
+    /// No watches yet.
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self { stop, watches: Mutex::default(), seen: Arc::default(), enqueuer: Mutex::new(None) }
+    }
+
+    /// Sets the queue for sets whose objects change.
+    pub(super) fn notify(&self, enqueuer: Enqueuer<Context>) {
+        *self.enqueuer.lock() = Some(enqueuer);
+    }
+
+    /// Notes an object as a set saw it last.
+    pub(super) fn note(&self, set: &str, object: &Object) {
+        let mut seen = self.seen.lock();
+        let of_set = seen.entry(set.into()).or_default();
+        of_set.insert((object.gvk(), object.key()), object.resource_version().to_owned());
+    }
+
+    /// Forgets what a set saw, once it is gone.
+    pub(super) fn forget(&self, set: &str) {
+        self.seen.lock().remove(set);
+    }
+
+    /// Watches a kind with the permissions of an account, if that is not done yet.
+    pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
+        let mut watches = self.watches.lock();
+        let key = (resource.gvk(), client.account.clone());
+        if watches.contains_key(&key) {
+            return;
+        }
+        let selection = Selection::all(resource.clone())
+            .labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"))
+            .metadata_only();
+        let (seen, enqueuer) = (Arc::clone(&self.seen), self.enqueuer.lock().clone());
+        let kind = key.0.clone();
+        let watch = Cache::builder(selection, project).subscribe(move |change| {
+            if let Some(enqueuer) = &enqueuer {
+                enqueue(enqueuer, &kind, change, &seen);
+            }
+        });
+        watches.insert(key, watch.start(&client.cluster, self.stop.clone()));
+    }
+}
+
+fn project(object: &Object) -> Option<OwnedObject> {
+    let resource = ClusterObjectSet::RESOURCE;
+    let owners: Vec<Arc<str>> = object
+        .owner_references()
+        .iter()
+        .filter(|owner| {
+            owner.kind == *resource.kind
+                && Gvk::from_api_version(&owner.api_version, "").group == *resource.group
+        })
+        .map(|owner| owner.name.as_str().into())
+        .collect();
+    let resource_version = object.resource_version().to_owned();
+    (!owners.is_empty()).then_some(OwnedObject { owners, resource_version })
+}
+
+/// Enqueues the sets that have not seen an object as it is now.
+fn enqueue(
+    enqueuer: &Enqueuer<Context>,
+    kind: &Gvk,
+    change: &Changed<'_, OwnedObject>,
+    seen: &Mutex<SeenVersions>,
+) {
+    let owners: BTreeSet<&Arc<str>> =
+        change.before.into_iter().chain(change.after).flat_map(|object| &object.owners).collect();
+    let id = (kind.clone(), change.key.clone());
+    for owner in owners {
+        let has_seen = change.after.is_some_and(|after| {
+            let seen = seen.lock();
+            let version = seen.get(owner).and_then(|of_set| of_set.get(&id));
+            version.is_some_and(|version| *version == after.resource_version)
+        });
+        if !has_seen {
+            let key = NamespacedName::cluster(&**owner);
+            enqueuer.with(|_, queue| queue.add(key));
+        }
+    }
+}

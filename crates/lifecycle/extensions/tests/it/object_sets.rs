@@ -1,0 +1,363 @@
+//! ClusterObjectSets: written for extensions, rolled out in phases, and torn down.
+
+use crate::extensions::{NAMESPACE, catalog};
+use crate::olm_cluster::{OlmCluster, condition, message};
+use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
+use mainstay_api::{CrdChannel, olm_v1_crds};
+use mainstay_client::{DeleteOptions, ObjectList, Patch};
+use mainstay_extensions::{Features, TrustMode};
+use mainstay_object::{Object, builtin};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
+
+const CONFIG: &mainstay_object::Resource = &builtin::CONFIG_MAP;
+const SYSTEM: Option<&str> = Some("olmv1-system");
+
+/// A cluster with the CustomResourceDefinitions of the experimental channel, whose controllers do not run
+/// yet.
+async fn experimental() -> OlmCluster {
+    let mut olm = OlmCluster::for_extensions().await;
+    for crd in olm_v1_crds(CrdChannel::Experimental) {
+        olm.cluster.apply(crd).await;
+    }
+    olm.features = Features::object_sets(TrustMode::ClusterAdmin);
+    olm
+}
+
+/// A cluster with the package `a` in version 1.0.0, and running controllers.
+async fn with_package() -> OlmCluster {
+    let mut olm = experimental().await;
+    publish(&olm).await;
+    olm.start_controllers().await;
+    olm.wait_until_serving("cat", "r.example/cat:v1").await;
+    olm
+}
+
+/// Makes the package `a` available in version 1.0.0.
+async fn publish(olm: &OlmCluster) {
+    olm.put_bundle("a", "1.0.0", &["kept", "dropped"]);
+    olm.put_bundle("a", "2.0.0", &["kept", "added"]);
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+}
+
+/// Moves the catalog to a version with a successor.
+async fn publish_successor(olm: &OlmCluster) {
+    olm.put_image("r.example/cat:v2", Some(&catalog(&[("a", &["1.0.0", "2.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v2"}), json!({})).await;
+}
+
+/// Waits for a ClusterObjectSet whose condition has this status and reason.
+async fn wait_for_set(olm: &OlmCluster, name: &str, kind: &str, expected: (&str, &str)) -> Object {
+    let is_expected = |set: &Object| {
+        let (status, reason, _) = condition(set, kind);
+        (&*status, &*reason) == expected
+    };
+    olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, name, is_expected).await
+}
+
+async fn config(olm: &OlmCluster, name: &str) -> Option<Object> {
+    olm.cluster.cluster().find(CONFIG, Some(NAMESPACE), name).await.unwrap()
+}
+
+fn config_map(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": NAMESPACE}, "data": {"a": "1"},
+    })
+}
+
+/// A ClusterObjectSet with a phase for each of these lists of objects.
+async fn apply_set(olm: &OlmCluster, name: &str, phases: &[&[Value]], probes: &Value) -> Object {
+    let phase = |(at, objects): (usize, &&[Value])| {
+        let objects: Vec<Value> = objects.iter().map(|object| json!({"object": object})).collect();
+        json!({"name": format!("phase-{at}"), "objects": objects})
+    };
+    let phases: Vec<Value> = phases.iter().enumerate().map(phase).collect();
+    let mut set = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {"name": name},
+        "spec": {
+            "lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
+            "phases": phases,
+        },
+    });
+    if !probes.is_null() {
+        set["spec"]["progressionProbes"] = probes.clone();
+    }
+    olm.cluster.apply(Object::from_value(set).unwrap()).await
+}
+
+#[tokio::test]
+async fn extension_is_installed_as_a_revision_that_owns_its_objects() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    let installed = olm.wait_until_installed("ext", "1.0.0").await;
+    assert_eq!(message(&installed, "Progressing"), "Revision 1.0.0 has rolled out.");
+    assert_eq!(condition(&installed, "Available").1, "ProbesSucceeded");
+    assert_eq!(installed.array(&["status", "activeRevisions"]), [json!({"name": "ext-1"})]);
+    let set = wait_for_set(&olm, "ext-1", "Succeeded", ("True", "Succeeded")).await;
+    assert_eq!(set.controller_owner().unwrap().uid, installed.uid());
+    let kept = config(&olm, "kept").await.unwrap();
+    assert_eq!(kept.controller_owner().unwrap().uid, set.uid());
+    assert_eq!(kept.annotation("olm.operatorframework.io/revision"), Some("1"));
+    let cluster = olm.cluster.cluster();
+    let secrets = ObjectList::labels("olm.operatorframework.io/revision-name=ext-1");
+    let secrets = cluster.list(&builtin::SECRET, SYSTEM, &secrets).await.unwrap().items;
+    let owners: Vec<String> =
+        secrets.iter().map(|secret| secret.controller_owner().unwrap().uid).collect();
+    assert_eq!(owners, [set.uid()]);
+    cluster.delete(&CLUSTER_EXTENSION, None, "ext", &DeleteOptions::default()).await.unwrap();
+    olm.cluster.wait_gone(CONFIG, Some(NAMESPACE), "kept").await;
+    olm.cluster.wait_gone(&builtin::SECRET, SYSTEM, secrets[0].name()).await;
+    olm.cluster.wait_gone(&CLUSTER_OBJECT_SET, None, "ext-1").await;
+}
+
+#[tokio::test]
+async fn upgrade_archives_the_revision_before_and_removes_its_other_objects() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let before = config(&olm, "kept").await.unwrap();
+    publish_successor(&olm).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    let first = wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    assert_eq!(first.str(&["spec", "lifecycleState"]), Some("Archived"));
+    olm.cluster
+        .wait_for(&CLUSTER_OBJECT_SET, None, "ext-1", |set| set.finalizers().next().is_none())
+        .await;
+    assert!(config(&olm, "dropped").await.is_none());
+    let kept = config(&olm, "kept").await.unwrap();
+    assert_eq!((kept.uid(), kept.str(&["data", "version"])), (before.uid(), Some("2.0.0")));
+    let owners: Vec<String> = kept.owner_references().into_iter().map(|owner| owner.name).collect();
+    assert_eq!(owners, ["ext-2"]);
+}
+
+#[tokio::test]
+async fn object_of_somebody_else_is_a_collision_until_it_is_gone() {
+    let mut olm = experimental().await;
+    olm.cluster.apply(Object::from_value(config_map("x")).unwrap()).await;
+    olm.start_controllers().await;
+    apply_set(&olm, "set", &[&[config_map("x")]], &Value::Null).await;
+    let set = wait_for_set(&olm, "set", "Progressing", ("True", "Retrying")).await;
+    let text = message(&set, "Progressing");
+    assert!(
+        text.starts_with("revision object collisions in phase 0\nObject ConfigMap.v1"),
+        "{text}"
+    );
+    assert!(text.contains("Conflicting Owner: nil"), "{text}");
+    assert!(config(&olm, "x").await.unwrap().owner_references().is_empty());
+    let cluster = olm.cluster.cluster();
+    cluster.delete(CONFIG, Some(NAMESPACE), "x", &DeleteOptions::default()).await.unwrap();
+    wait_for_set(&olm, "set", "Succeeded", ("True", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn next_phase_waits_for_the_probes_of_the_phase_before() {
+    let mut olm = experimental().await;
+    olm.start_controllers().await;
+    let probes = json!([{
+        "selector": {"type": "GroupKind", "groupKind": {"group": "", "kind": "ConfigMap"}},
+        "assertions": [{"type": "FieldValue", "fieldValue": {"fieldPath": "data.a", "value": "2"}}],
+    }]);
+    let mut second = config_map("second");
+    second["data"]["a"] = "2".into();
+    let mut first = config_map("first");
+    first.as_object_mut().unwrap().remove("data");
+    apply_set(&olm, "set", &[&[first], &[second]], &probes).await;
+    let set = wait_for_set(&olm, "set", "Available", ("False", "ProbeFailure")).await;
+    assert_eq!(message(&set, "Progressing"), "Revision  is rolling out.");
+    assert!(config(&olm, "second").await.is_none());
+    let patch = Patch::Merge(json!({"data": {"a": "2"}}));
+    olm.cluster.cluster().patch(CONFIG, Some(NAMESPACE), "first", &patch).await.unwrap();
+    wait_for_set(&olm, "set", "Succeeded", ("True", "Succeeded")).await;
+    assert!(config(&olm, "second").await.is_some());
+}
+
+#[tokio::test]
+async fn archived_set_removes_its_phases_in_reverse_and_then_its_finalizer() {
+    let mut olm = experimental().await;
+    olm.start_controllers().await;
+    apply_set(&olm, "set", &[&[config_map("first")], &[config_map("second")]], &Value::Null).await;
+    wait_for_set(&olm, "set", "Succeeded", ("True", "Succeeded")).await;
+    let cluster = olm.cluster.cluster();
+    let hold = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    let held = hold(json!(["example.com/hold"]));
+    cluster.patch(CONFIG, Some(NAMESPACE), "second", &held).await.unwrap();
+    let archived = Patch::Merge(json!({"spec": {"lifecycleState": "Archived"}}));
+    cluster.patch(&CLUSTER_OBJECT_SET, None, "set", &archived).await.unwrap();
+    let set = wait_for_set(&olm, "set", "Progressing", ("True", "Retrying")).await;
+    assert_eq!(
+        message(&set, "Progressing"),
+        "removing revision resources that are not owned by another revision"
+    );
+    assert!(!config(&olm, "first").await.unwrap().is_terminating());
+    cluster.patch(CONFIG, Some(NAMESPACE), "second", &hold(Value::Null)).await.unwrap();
+    wait_for_set(&olm, "set", "Progressing", ("False", "Archived")).await;
+    assert!(config(&olm, "first").await.is_none());
+    olm.cluster
+        .wait_for(&CLUSTER_OBJECT_SET, None, "set", |set| set.finalizers().next().is_none())
+        .await;
+}
+
+#[tokio::test]
+async fn changed_custom_object_is_repaired_and_fields_of_users_stay() {
+    let mut olm = experimental().await;
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "anvils.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Anvil", "plural": "anvils", "singular": "anvil"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    });
+    olm.cluster.apply(Object::from_value(crd).unwrap()).await;
+    olm.start_controllers().await;
+    let anvil = json!({
+        "apiVersion": "example.com/v1", "kind": "Anvil",
+        "metadata": {"name": "x", "namespace": NAMESPACE}, "spec": {"weight": 1},
+    });
+    apply_set(&olm, "set", &[&[anvil]], &Value::Null).await;
+    wait_for_set(&olm, "set", "Succeeded", ("True", "Succeeded")).await;
+    let cluster = olm.cluster.cluster();
+    let gvk = mainstay_object::Gvk::from_api_version("example.com/v1", "Anvil");
+    let resource = cluster.resource_of(&gvk).await.unwrap().unwrap();
+    let patch = Patch::Merge(json!({"spec": {"weight": 2, "colour": "red"}}));
+    cluster.patch(&resource, Some(NAMESPACE), "x", &patch).await.unwrap();
+    let repaired = olm
+        .cluster
+        .wait_for(&resource, Some(NAMESPACE), "x", |anvil| {
+            anvil.i64(&["spec", "weight"]) == Some(1)
+        })
+        .await;
+    assert_eq!(repaired.str(&["spec", "colour"]), Some("red"));
+}
+
+#[tokio::test]
+async fn helm_release_becomes_the_first_revision_and_its_objects_stay() {
+    let mut olm = experimental().await;
+    publish(&olm).await;
+    olm.features.object_sets = false;
+    olm.start_controllers().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let before = config(&olm, "kept").await.unwrap();
+    olm.stop_controllers().await;
+    olm.features.object_sets = true;
+    olm.start_controllers().await;
+    olm.wait_for_extension("ext", |extension| {
+        extension.array(&["status", "activeRevisions"]) == [json!({"name": "ext-2"})]
+    })
+    .await;
+    let first = wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    assert_eq!(first.label("olm.operatorframework.io/migrated-from-helm"), Some("true"));
+    assert_eq!(config(&olm, "kept").await.unwrap().uid(), before.uid());
+    publish_successor(&olm).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    assert_eq!(config(&olm, "kept").await.unwrap().uid(), before.uid());
+}
+
+/// Whether a write is about the extension: Events are extra, and dry runs write nothing.
+fn counts(request: &ObservedRequest) -> bool {
+    request.is_write()
+        && !request.target.contains("/clustercatalogs")
+        && !request.target.contains("/events")
+        && !request.target.contains("dryRun=All")
+}
+
+/// Installs and upgrades; returns what is there afterwards.
+async fn install_and_upgrade(olm: &OlmCluster) -> BTreeSet<String> {
+    publish(olm).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_for_extension("ext", |extension| {
+        extension.str(&["status", "install", "bundle", "version"]).is_some()
+    })
+    .await;
+    publish_successor(olm).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    wait_for_set(olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    olm.cluster
+        .wait_for(&CLUSTER_OBJECT_SET, None, "ext-1", |set| set.finalizers().next().is_none())
+        .await;
+    let cluster = olm.cluster.cluster();
+    let mut found = BTreeSet::new();
+    let selector = ObjectList::labels("olm.operatorframework.io/owner-name=ext");
+    for resource in [
+        CONFIG,
+        &builtin::SECRET,
+        &builtin::DEPLOYMENT,
+        &builtin::SERVICE_ACCOUNT,
+        &builtin::CLUSTER_ROLE,
+        &builtin::CLUSTER_ROLE_BINDING,
+        &CLUSTER_OBJECT_SET,
+    ] {
+        for object in cluster.list(resource, None, &selector).await.unwrap().items {
+            let owners: Vec<String> =
+                object.owner_references().into_iter().map(|owner| owner.name).collect();
+            found.insert(format!("{} {} of {owners:?}", object.kind(), object.name()));
+        }
+    }
+    found
+}
+
+/// Installs and upgrades; the process is killed at a write, which the server has done, and another one
+/// starts. Returns what is there afterwards, and the targets of the writes.
+async fn killed_at(kill_at: Option<usize>) -> (BTreeSet<String>, Vec<String>) {
+    let mut olm = experimental().await;
+    let targets: Arc<Mutex<Vec<String>>> = Arc::default();
+    let killed = CancellationToken::new();
+    let (writes, kill) = (Arc::clone(&targets), killed.clone());
+    let faulty = olm.cluster.with_faults(move |request| {
+        if !counts(request) {
+            return InjectedFault::Pass;
+        }
+        let mut writes = writes.lock().unwrap();
+        writes.push(request.target.clone());
+        if kill_at.is_some_and(|at| at + 1 == writes.len()) {
+            kill.cancel();
+            return InjectedFault::ResponseLost;
+        }
+        InjectedFault::Pass
+    });
+    let mut controllers = olm.controllers_on(&faulty);
+    let state = tokio::select! {
+        state = install_and_upgrade(&olm) => Some(state),
+        () = killed.cancelled() => None,
+    };
+    let state = if let Some(state) = state {
+        state
+    } else {
+        controllers.shutdown().await;
+        let cluster = olm.cluster.cluster().clone();
+        controllers = olm.controllers_on(&cluster);
+        install_and_upgrade(&olm).await
+    };
+    controllers.shutdown().await;
+    let targets = targets.lock().unwrap().clone();
+    (state, targets)
+}
+
+/// The objects of the bundle are written as those of the first phase: so kills there are few.
+fn is_killed(target: &str) -> bool {
+    let own = ["/clusterobjectsets", "/clusterextensions", "/secrets", "/configmaps"];
+    own.iter().any(|own| target.contains(own))
+}
+
+#[tokio::test]
+async fn revisions_survive_a_kill_at_each_write() {
+    let (expected, targets) = killed_at(None).await;
+    assert!(targets.len() >= 30, "{targets:?}");
+    for (at, target) in targets.iter().enumerate().filter(|(_, target)| is_killed(target)) {
+        let (state, _) = killed_at(Some(at)).await;
+        assert_eq!(state, expected, "killed at write {at}, {target}");
+    }
+}
