@@ -17,7 +17,8 @@ use super::resolve::{self, Resolution};
 use super::status::{Deprecations, Installed, InstalledBundle, Outcome, Progress};
 use crate::features::TrustMode;
 use mainstay_api::names::olm_v1::{
-    BUNDLE_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL,
+    BUNDLE_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME,
+    REVISION_NAME_LABEL,
 };
 use mainstay_api::{ClusterObjectSet, Time, resources};
 use mainstay_client::{Cache, DeleteOptions, ObjectList, Patch};
@@ -47,6 +48,15 @@ fn installed_by(set: &ClusterObjectSet) -> InstalledBundle {
     InstalledBundle { name, version, release, image }
 }
 
+/// Whether the only revision was made from a Helm release, and its controller has not reported about it yet.
+/// A second revision would archive it before it has taken its objects over.
+fn awaits_first_report(sets: &[ClusterObjectSet]) -> bool {
+    let [set] = sets else { return false };
+    set.metadata.labels.contains_key(MIGRATED_FROM_HELM_LABEL)
+        && !set.spec.phases.is_empty()
+        && (set.status.observed_phases.is_empty() || unfinished_migration(sets).is_some())
+}
+
 fn request_failed(error: &mainstay_client::Error) -> Failure {
     Failure::retrying(api_message(error))
 }
@@ -69,7 +79,12 @@ impl Attempt<'_> {
                 return (outcome, Err(failure));
             }
         };
-        let (deprecations, applied) = Box::pin(self.resolve_and_apply(cache, &sets)).await;
+        let (deprecations, applied) = if awaits_first_report(&sets) {
+            // The report enqueues the extension.
+            (Deprecations::Unchanged, Ok(()))
+        } else {
+            Box::pin(self.resolve_and_apply(cache, &sets)).await
+        };
         let progress = match &applied {
             Ok(()) => Progress::Reached,
             Err(failure) => failure.progress(),
@@ -324,7 +339,11 @@ impl Attempt<'_> {
         let Some(patch) = patch else { return Ok(()) };
         let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
         let written = self.context.cluster.patch_status(resource, None, name, &patch).await;
-        let written = written.map_err(|error| request_failed(&error))?;
+        let written = match written {
+            // The controller of ClusterObjectSets has reported. The next reconciliation looks again.
+            Err(error) if error.is_conflict() => return Ok(()),
+            written => written.map_err(|error| request_failed(&error))?,
+        };
         cache.wait_for_revision(written.resource_version()).await;
         Ok(())
     }

@@ -5,7 +5,7 @@ use mainstay_conformance_olmv1::cases::{CaseClusters, case, home, report, run};
 use std::sync::Arc;
 
 /// One of so many cases of ClusterExtensions runs with every test.
-const SHARE: usize = 4;
+const SHARE: usize = 8;
 
 fn is_about_extensions(case: &case::Case) -> bool {
     let kinds = ["ClusterExtension", "ClusterObjectSet"];
