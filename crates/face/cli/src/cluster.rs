@@ -4,10 +4,12 @@
 //! [`ClusterHandle`] is asynchronous and has no runtime: the program that runs a command has the only one.
 //! Its futures need not move between threads, because a command is one task.
 
+use crate::catalog::escape_controls;
 use crate::exit::CommandFailure;
 use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_explain::HiddenKind;
+use mainstay_formats::edit_distance;
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;
@@ -269,6 +271,41 @@ pub trait ClusterWriter: ClusterHandle {
         write: ObjectWrite<'_>,
         dry_run: bool,
     ) -> impl Future<Output = Result<AcceptedWrite, ClusterWriteError>>;
+}
+
+/// Finds a cluster-scoped object by name. `list_command` prints the names that there are.
+///
+/// # Errors
+/// The cluster has no such object, with similar names; does not serve the kind; or does not respond.
+pub(crate) async fn find_named(
+    cluster: &impl ClusterHandle,
+    resource: &Resource,
+    name: &str,
+    list_command: &str,
+) -> Result<Object, CommandFailure> {
+    if let Some(object) = cluster.get(resource, None, name).await? {
+        return Ok(object);
+    }
+    let objects = match cluster.list(resource, None, None).await {
+        Ok(objects) => objects,
+        Err(ClusterReadError::Forbidden(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let lower = name.to_lowercase();
+    let similar = objects.iter().map(Object::name).filter(|candidate| {
+        candidate.contains(&lower)
+            || lower.contains(candidate)
+            || edit_distance::distance(&lower, candidate, 2).is_some()
+    });
+    let similar: Vec<&str> = similar.take(5).collect();
+    let remedy = if similar.is_empty() {
+        format!("list them with: {list_command}")
+    } else {
+        format!("did you mean {}?", similar.join(", "))
+    };
+    let name = escape_controls(name);
+    let cause = Cause::new(format!("the cluster has no {} {name}", resource.kind));
+    Err(CommandFailure::usage(cause.remedy(remedy)))
 }
 
 /// Reads the content of CatalogSources without a folder from their registries, one after another.

@@ -1,6 +1,11 @@
 //! Command-line arguments, as typed.
 
+mod controllers;
 mod values;
+
+pub use controllers::{
+    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionTrust,
+};
 
 use crate::bundle::BundleArguments;
 use crate::catalog::{CatalogArguments, Format};
@@ -172,58 +177,6 @@ pub enum Command {
     /// Run a command of `opm`; a binary with the name `opm` does the same.
     #[command(disable_help_flag = true, after_help = examples::OPM)]
     Opm(OpmArguments),
-}
-
-/// The selected subsystems.
-#[derive(Args, Clone, Debug)]
-pub struct ControllersArguments {
-    /// The subsystems to run: names, `*` for all, `-NAME` to exclude one. They are `classic`, Operator
-    /// Lifecycle Manager, and `extensions`, its v1.
-    #[arg(
-        long = "controllers",
-        id = "controllers",
-        value_name = "NAME,…",
-        value_delimiter = ',',
-        default_value = "*",
-        allow_hyphen_values = true
-    )]
-    pub list: Vec<String>,
-    /// Channel of the CustomResourceDefinitions of `extensions`.
-    #[arg(long, value_enum, value_name = "CHANNEL", default_value_t = CrdChannelArgument::Standard)]
-    pub crd_channel: CrdChannelArgument,
-    /// With whose permissions the objects of ClusterExtensions are written.
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = ExtensionTrust::ClusterAdmin)]
-    pub extension_trust: ExtensionTrust,
-    /// What records the versions of ClusterExtensions, and from which their objects are written.
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = ExtensionApplierArgument::Releases)]
-    pub extension_applier: ExtensionApplierArgument,
-}
-
-/// What records the versions of ClusterExtensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ExtensionApplierArgument {
-    /// Secrets with releases, in the form of Helm: the standard of OLM v1.
-    Releases,
-    /// ClusterObjectSets, upstream's feature gate `BoxcutterRuntime`. They need `--crd-channel experimental`.
-    ObjectSets,
-}
-
-/// With whose permissions the objects of ClusterExtensions are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ExtensionTrust {
-    /// With those of the controllers, which may do all: OLM v1 from 1.11 on.
-    ClusterAdmin,
-    /// With those of the ServiceAccount that the extension names: OLM v1 up to 1.10.
-    ServiceAccount,
-}
-
-/// A channel of CustomResourceDefinitions of OLM v1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum CrdChannelArgument {
-    /// The stable fields.
-    Standard,
-    /// All fields, and ClusterObjectSets.
-    Experimental,
 }
 
 /// Arguments of `manifests`.

@@ -10,13 +10,12 @@
 
 use super::escape_controls;
 use crate::args::Profile;
-use crate::cluster::{CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError};
+use crate::cluster::{CatalogEndpoint, CatalogReadError, ClusterHandle, find_named};
 use crate::exit::CommandFailure;
 use http::Uri;
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_catalog::MemorySource;
 use mainstay_cause::Cause;
-use mainstay_formats::edit_distance;
 use mainstay_object::{Object, builtin};
 use std::fmt::Write as _;
 
@@ -77,33 +76,7 @@ pub(super) async fn find(
             .remedy("write clustercatalog/NAME, such as clustercatalog/operatorhubio");
         return Err(CommandFailure::usage(cause));
     }
-    if let Some(catalog) = cluster.get(&CLUSTER_CATALOG, None, name).await? {
-        return Ok(catalog);
-    }
-    let names: Vec<String> = match cluster.list(&CLUSTER_CATALOG, None, None).await {
-        Ok(catalogs) => catalogs.iter().map(|catalog| catalog.name().to_owned()).collect(),
-        Err(ClusterReadError::Forbidden(_)) => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
-    Err(CommandFailure::usage(no_cluster_catalog(name, &names)))
-}
-
-/// The error of an unknown ClusterCatalog, with similar names.
-fn no_cluster_catalog(name: &str, names: &[String]) -> Cause {
-    let lower = name.to_lowercase();
-    let mut similar: Vec<&str> = names.iter().map(String::as_str).collect();
-    similar.retain(|candidate| {
-        candidate.contains(&lower)
-            || lower.contains(candidate)
-            || edit_distance::distance(&lower, candidate, 2).is_some()
-    });
-    similar.truncate(5);
-    let remedy = if similar.is_empty() {
-        "list them with: kubectl get clustercatalogs".to_owned()
-    } else {
-        format!("did you mean {}?", similar.join(", "))
-    };
-    Cause::new(format!("the cluster has no ClusterCatalog {name}")).remedy(remedy)
+    find_named(cluster, &CLUSTER_CATALOG, name, "kubectl get clustercatalogs").await
 }
 
 /// Reads the documents of a ClusterCatalog; if the catalog has the package, only those of the package.

@@ -97,13 +97,9 @@ pub(super) async fn run<C: ClusterWriter>(
         Ok(accepted) => report_warnings(io, accepted),
         Err(error) => return Err(install_failure(name, error)),
     };
-    if arguments.dry_run {
-        say(io, *output, &format!("extension {name:?} created (dry run)"));
-        print_object(io, *output, &created);
-        return Ok(());
-    }
-    say(io, *output, &format!("extension {name:?} created"));
-    if !arguments.waiting.waits() {
+    let waits = arguments.waiting.waits() && !arguments.dry_run;
+    report_write(io, *output, &created, "created", arguments.dry_run);
+    if !waits {
         print_object(io, *output, &created);
         return Ok(());
     }
@@ -114,8 +110,7 @@ pub(super) async fn run<C: ClusterWriter>(
     .await;
     let failure = match end {
         Ok(WaitEnd::Reached(extension)) => {
-            say(io, *output, &installed_line(&extension));
-            print_object(io, *output, &extension);
+            report_installed(io, *output, &extension);
             return Ok(());
         }
         Ok(end) => watch::unfinished(name, "installing", &end, timeout),
@@ -190,8 +185,26 @@ fn install_failure(name: &str, error: ClusterWriteError) -> CommandFailure {
     }
 }
 
+/// Says that a write was accepted, such as `created`.
+pub(super) fn report_write(
+    io: &mut CatalogCommandIo<'_>,
+    output: Format,
+    extension: &Object,
+    done: &str,
+    dry_run: bool,
+) {
+    let dry_run = if dry_run { " (dry run)" } else { "" };
+    say(io, output, &format!("extension {:?} {done}{dry_run}", extension.name()));
+}
+
+/// Prints what is installed in the end.
+pub(super) fn report_installed(io: &mut CatalogCommandIo<'_>, output: Format, extension: &Object) {
+    say(io, output, &installed_line(extension));
+    print_object(io, output, extension);
+}
+
 /// What is installed, in a line.
-pub(super) fn installed_line(extension: &Object) -> String {
+fn installed_line(extension: &Object) -> String {
     let Some(bundle) = state::installed_bundle(extension) else {
         return format!("extension {:?} installed", extension.name());
     };

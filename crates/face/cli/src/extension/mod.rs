@@ -32,8 +32,7 @@ mod watch;
 
 use crate::catalog::{self, CatalogCommandIo, Format};
 use crate::cluster::{
-    AcceptedWrite, ClusterArguments, ClusterHandle, ClusterReadError, ClusterWriteError,
-    ClusterWriter,
+    AcceptedWrite, ClusterArguments, ClusterHandle, ClusterWriteError, ClusterWriter, find_named,
 };
 use crate::examples;
 use crate::exit::{CommandFailure, ExitStatus};
@@ -42,7 +41,6 @@ use clap::{Args, Subcommand};
 use input::CommandInput;
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_cause::Cause;
-use mainstay_formats::edit_distance;
 use mainstay_object::Object;
 use std::io::Read;
 use std::time::Duration;
@@ -144,34 +142,7 @@ async fn find_extension(
     cluster: &impl ClusterHandle,
     name: &str,
 ) -> Result<Object, CommandFailure> {
-    if let Some(extension) = cluster.get(&CLUSTER_EXTENSION, None, name).await? {
-        return Ok(extension);
-    }
-    let names: Vec<String> = match cluster.list(&CLUSTER_EXTENSION, None, None).await {
-        Ok(extensions) => extensions.iter().map(|extension| extension.name().to_owned()).collect(),
-        Err(ClusterReadError::Forbidden(_)) => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
-    Err(CommandFailure::usage(no_extension(name, &names)))
-}
-
-/// The error of an unknown ClusterExtension, with similar names.
-fn no_extension(name: &str, names: &[String]) -> Cause {
-    let lower = name.to_lowercase();
-    let mut similar: Vec<&str> = names.iter().map(String::as_str).collect();
-    similar.retain(|candidate| {
-        candidate.contains(&lower)
-            || lower.contains(candidate)
-            || edit_distance::distance(&lower, candidate, 2).is_some()
-    });
-    similar.truncate(5);
-    let remedy = if similar.is_empty() {
-        "list them with: mainstay extension list".to_owned()
-    } else {
-        format!("did you mean {}?", similar.join(", "))
-    };
-    let name = catalog::escape_controls(name);
-    Cause::new(format!("the cluster has no ClusterExtension {name}")).remedy(remedy)
+    find_named(cluster, &CLUSTER_EXTENSION, name, "mainstay extension list").await
 }
 
 /// Prints the warnings of the API server, and returns the object.

@@ -1,7 +1,7 @@
 //! `mainstay extension update`: changes a ClusterExtension and waits until the change is carried out.
 
 use super::input::CommandInput;
-use super::install::{WaitArguments, installed_line};
+use super::install::{WaitArguments, report_installed, report_write};
 use super::spec::{self, SpecArguments};
 use super::state::{self, InstallStage};
 use super::watch::{self, WaitEnd};
@@ -66,13 +66,9 @@ pub(super) async fn run<C: ClusterWriter>(
         }
         return Ok(());
     };
-    if arguments.dry_run {
-        say(io, *output, &format!("extension {name:?} updated (dry run)"));
-        print_object(io, *output, &updated);
-        return Ok(());
-    }
-    say(io, *output, &format!("extension {name:?} updated"));
-    if !arguments.waiting.waits() {
+    let waits = arguments.waiting.waits() && !arguments.dry_run;
+    report_write(io, *output, &updated, "updated", arguments.dry_run);
+    if !waits {
         print_object(io, *output, &updated);
         return Ok(());
     }
@@ -85,8 +81,7 @@ pub(super) async fn run<C: ClusterWriter>(
     .await?;
     match end {
         WaitEnd::Reached(extension) => {
-            say(io, *output, &installed_line(&extension));
-            print_object(io, *output, &extension);
+            report_installed(io, *output, &extension);
             Ok(())
         }
         end => Err(Cause::new(format!("failed to update extension {name:?}"))
