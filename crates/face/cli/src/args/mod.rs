@@ -474,7 +474,7 @@ impl Profile {
         }
     }
 
-    /// The namespace of the catalog server of OLM v1, with its pull secret.
+    /// The namespace of OLM v1: that of its catalog server, its pull secret and its releases.
     pub const fn catalogd_namespace(self) -> &'static str {
         match self {
             Self::Standard => "olmv1-system",

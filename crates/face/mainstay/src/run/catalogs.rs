@@ -24,7 +24,7 @@ use mainstay_cause::Cause;
 use mainstay_cli::config::RunSettings;
 use mainstay_client::{Cluster, ObjectList};
 use mainstay_clock::Clock;
-use mainstay_extensions::Options;
+use mainstay_extensions::{Features, Options};
 use mainstay_images::ImageSources;
 use mainstay_object::{Object, builtin};
 use mainstay_registry::ServedCatalog;
@@ -126,11 +126,13 @@ impl Server {
     pub(super) fn options(
         &self,
         run: &RunSettings,
+        features: Features,
         images: ImageSources,
         folders: BTreeMap<String, Arc<ServedCatalog>>,
         clock: Clock,
     ) -> Options {
         Options {
+            features,
             system_namespace: self.namespace.to_owned(),
             external_address: self.external_address(),
             folders,

@@ -32,7 +32,7 @@ use mainstay_cli::report::{ProgressReport, milliseconds};
 use mainstay_client::{Cluster, Election, LeaseTerm, ObjectList};
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
-use mainstay_extensions::{Extensions, Options};
+use mainstay_extensions::Extensions;
 use mainstay_images::ImageSources;
 use mainstay_object::{NamespacedName, builtin};
 use mainstay_registry::ServedCatalog;
@@ -219,10 +219,8 @@ pub(crate) async fn run(
                 let start = |end: &CancellationToken| {
                     let folders = folder_catalogs(run, true);
                     follow_folders(&folders, Some(run.data.join(CATALOG_COPIES)), clock, end);
-                    let options = Options {
-                        features: selected.features(),
-                        ..server.options(run, images.clone(), contents_of(&folders), clock)
-                    };
+                    let (images, folders) = (images.clone(), contents_of(&folders));
+                    let options = server.options(run, selected.features(), images, folders, clock);
                     Extensions::start_replica(&cluster, options)
                 };
                 replica::serve_while_waiting(server, turns, &cluster, &stop, start).await;
@@ -305,10 +303,8 @@ impl Setup<'_> {
             follow_folders(&folder_catalogs, copies, clock, term.token());
         }
         if let Some(server) = catalog_server {
-            let options = Options {
-                features: selected.features(),
-                ..server.options(run, images, contents_of(&folder_catalogs), clock)
-            };
+            let folders = contents_of(&folder_catalogs);
+            let options = server.options(run, selected.features(), images, folders, clock);
             subsystems.add(Extensions::start(cluster, options));
         }
         Started { subsystems, catalog_contents }
@@ -346,6 +342,10 @@ async fn prepare_cluster(
 ) -> Result<Option<DefaultSources>, Cause> {
     selected.install(cluster).await?;
     layout::apply_namespace(cluster, &run.namespace).await?;
+    if selected.contains(&mainstay_extensions::SUBSYSTEM) {
+        // Pull secrets and the releases of extensions are there.
+        layout::apply_namespace(cluster, run.profile.catalogd_namespace()).await?;
+    }
     if !selected.contains(&mainstay_classic::SUBSYSTEM) {
         return Ok(None);
     }
@@ -372,17 +372,12 @@ async fn prepare_cluster(
         .await
 }
 
-/// Creates the namespace of extensions, and a CatalogSource and a ClusterCatalog for each catalog folder, as
-/// the subsystems need them.
+/// Creates a CatalogSource and a ClusterCatalog for each catalog folder, as the subsystems need them.
 async fn create_catalogs(
     run: &RunSettings,
     selected: &Selected,
     cluster: &Cluster,
 ) -> Result<(), Cause> {
-    if selected.contains(&mainstay_extensions::SUBSYSTEM) {
-        // Pull secrets and the releases of extensions are there.
-        layout::apply_namespace(cluster, run.profile.catalogd_namespace()).await?;
-    }
     for catalog in &run.catalogs {
         if selected.contains(&mainstay_classic::SUBSYSTEM) {
             layout::apply_catalog_source(cluster, &run.namespace, &catalog.name).await?;

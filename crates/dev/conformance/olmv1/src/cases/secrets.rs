@@ -1,4 +1,4 @@
-//! Secrets as the recordings tell them: what a release says, which objects a ClusterObjectSet has, and of all
+//! Secrets as the recordings describe them: what a release says, which objects a ClusterObjectSet has, and of all
 //! others the keys only.
 
 use base64::Engine as _;
@@ -22,7 +22,7 @@ fn number_chunks(objects: &mut [Value]) {
     }
 }
 
-/// Replaces the data of a Secret by what the recordings tell of it. `chunks` has the further chunks of
+/// Replaces the data of a Secret by what the recordings say of it. `chunks` has the further chunks of
 /// releases.
 pub(super) fn describe(secret: &mut Value, chunks: &[Value]) {
     for label in ["createdAt", "modifiedAt"] {
@@ -31,7 +31,7 @@ pub(super) fn describe(secret: &mut Value, chunks: &[Value]) {
         }
     }
     if secret["type"] == OBJECT_DATA_SECRET_TYPE {
-        tell_objects(secret);
+        describe_objects(secret);
         return;
     }
     let is_release = secret["type"] == INDEX_SECRET_TYPE;
@@ -44,14 +44,19 @@ pub(super) fn describe(secret: &mut Value, chunks: &[Value]) {
 }
 
 /// Replaces the objects of a ClusterObjectSet by their kinds and names.
-fn tell_objects(secret: &mut Value) {
+fn describe_objects(secret: &mut Value) {
     let data = secret.get_mut("data").and_then(Value::as_object_mut);
     for value in data.into_iter().flat_map(Map::values_mut) {
         let object = value.as_str().and_then(object_of).unwrap_or_default();
-        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        *value = format!("{} {namespace}/{name}", text("/kind")).into();
+        *value = object_name(&object).into();
     }
+}
+
+/// Kind, namespace and name of an object.
+fn object_name(object: &Value) -> String {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    format!("{} {namespace}/{name}", text("/kind"))
 }
 
 /// The object that a Secret has under a key, compressed or not.
@@ -67,21 +72,13 @@ fn object_of(encoded: &str) -> Option<Value> {
 /// What a release says.
 fn release(index: &Value, chunks: &[Value]) -> Option<Map<String, Value>> {
     let release = decode_release(index, chunks, MAX_DECODED_BYTES).ok()?;
-    json!({"release": words(&release)}).as_object().cloned()
+    json!({"release": release_fields(&release)}).as_object().cloned()
 }
 
-fn words(release: &Release) -> Value {
-    let mut objects: Vec<String> = release
-        .objects()
-        .unwrap_or_default()
-        .iter()
-        .map(|object| {
-            let text =
-                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-            let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-            format!("{} {namespace}/{name}", text("/kind"))
-        })
-        .collect();
+/// The fields of a release that the recordings have.
+fn release_fields(release: &Release) -> Value {
+    let content = release.objects().unwrap_or_default();
+    let mut objects: Vec<String> = content.iter().map(object_name).collect();
     objects.sort();
     let json: Value = serde_json::from_str(&release.to_json()).unwrap_or_default();
     json!({
@@ -89,7 +86,7 @@ fn words(release: &Release) -> Value {
         "config": null,
         "description": release.info.description,
         "labels": release.labels,
-        "manifest sha256": digest(release.objects().unwrap_or_default()),
+        "manifest sha256": digest(content),
         "name": release.name,
         "namespace": release.namespace,
         "objects": objects,
@@ -172,5 +169,61 @@ fn renumber(secret: &mut Value, extension: &str, number: i64) {
     secret["metadata"]["labels"]["version"] = number.to_string().into();
     if let Some(version) = secret.pointer_mut("/data/release/version") {
         *version = number.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release(extension: &str, version: i64, status: &str, description: &str) -> Value {
+        let key = format!("sh.helm.release.v1.{extension}.v{version}");
+        json!({
+            "type": INDEX_SECRET_TYPE,
+            "metadata": {"name": key, "labels": {
+                "key": key, "name": extension, "version": version.to_string(),
+            }},
+            "data": {"release": {
+                "status": status, "description": description, "version": version,
+            }},
+        })
+    }
+
+    /// Name, status and description of each release.
+    fn collapsed(mut objects: Vec<Value>) -> Vec<String> {
+        collapse_failures(&mut objects);
+        let field = |object: &Value, path: &str| object.pointer(path).unwrap().to_string();
+        let line = |object: &Value| {
+            [
+                "/metadata/name",
+                "/data/release/version",
+                "/data/release/status",
+                "/data/release/description",
+            ]
+            .map(|path| field(object, path).replace('"', ""))
+            .join(" ")
+        };
+        objects.iter().map(line).collect()
+    }
+
+    #[test]
+    fn only_repeated_failures_of_one_extension_are_collapsed() {
+        let failed = "Upgrade \"a\" failed: no room";
+        let found = collapsed(vec![
+            release("a", 1, "superseded", "Install complete"),
+            release("a", 2, "failed", failed),
+            release("a", 3, "superseded", failed),
+            release("a", 4, "deployed", "Upgrade complete"),
+            release("b", 5, "failed", failed),
+            release("c", 6, "failed", failed),
+        ]);
+        let expected = [
+            "sh.helm.release.v1.a.v1 1 superseded Install complete",
+            "sh.helm.release.v1.a.v2 2 superseded no room",
+            "sh.helm.release.v1.a.v3 3 deployed Upgrade complete",
+            "sh.helm.release.v1.b.v1 1 failed no room",
+            "sh.helm.release.v1.c.v1 1 failed no room",
+        ];
+        assert_eq!(found, expected);
     }
 }
