@@ -19,8 +19,10 @@
 //! takes less than two seconds.
 
 mod python_json;
+mod recorded;
 
 pub use python_json::python_json;
+pub use recorded::{fill_random, image_files, read_json, sorted_entries};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -120,11 +120,11 @@ struct RawListMeta {
 }
 
 /// The namespace of an object for the URL; none if empty.
-fn namespace_of(object: &Object) -> Option<&str> {
+pub(crate) fn namespace_of(object: &Object) -> Option<&str> {
     Some(object.namespace()).filter(|namespace| !namespace.is_empty())
 }
 
-fn object_target(resource: &Resource, namespace: Option<&str>, name: &str) -> Target {
+pub(crate) fn object_target(resource: &Resource, namespace: Option<&str>, name: &str) -> Target {
     Target::new(resource.object_path(namespace, name))
 }
 
@@ -274,14 +274,6 @@ impl Cluster {
         self.write(Method::POST, target, media::JSON, request::encode_object(object)?).await
     }
 
-    /// Checks by a dry run whether an object could be created. Nothing is stored; a name conflict
-    /// is reported only for an otherwise valid object.
-    pub async fn try_create(&self, resource: &Resource, object: &Object) -> Result<Object> {
-        let target = Target::new(resource.collection_path(namespace_of(object)));
-        let target = target.pair("dryRun", "All");
-        self.write(Method::POST, target, media::JSON, request::encode_object(object)?).await
-    }
-
     /// Posts to a subresource such as `token`, `eviction` or `binding`.
     pub async fn create_subresource(
         &self,
@@ -365,44 +357,6 @@ impl Cluster {
         }
         let body = request::encode(&apply::without_nulls(&wanted))?;
         self.write(Method::PATCH, target, media::APPLY_PATCH, body).await
-    }
-
-    /// Applies an object as it is: unlike in [`Cluster::apply`], its `resourceVersion` is a precondition,
-    /// and fields of other managers are taken only if `force` is set. Otherwise the result is a conflict.
-    pub async fn apply_exactly(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        manager: &str,
-        force: bool,
-    ) -> Result<Object> {
-        self.send_apply(resource, object, manager, force, "").await
-    }
-
-    /// [`Cluster::apply_exactly`] as a dry run: nothing is stored, and the result is what would be.
-    pub async fn try_apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        manager: &str,
-        force: bool,
-    ) -> Result<Object> {
-        self.send_apply(resource, object, manager, force, "All").await
-    }
-
-    async fn send_apply(
-        &self,
-        resource: &Resource,
-        object: &Object,
-        manager: &str,
-        force: bool,
-        dry_run: &str,
-    ) -> Result<Object> {
-        let target = object_target(resource, namespace_of(object), object.name())
-            .pair("fieldManager", manager)
-            .pair("force", if force { "true" } else { "false" })
-            .pair("dryRun", dry_run);
-        self.write(Method::PATCH, target, media::APPLY_PATCH, request::encode_object(object)?).await
     }
 
     /// Makes the object exist with at least the given fields, and returns it as stored.
@@ -568,7 +522,7 @@ impl Cluster {
         Ok(request)
     }
 
-    async fn write(
+    pub(crate) async fn write(
         &self,
         method: Method,
         target: Target,

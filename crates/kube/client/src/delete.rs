@@ -43,6 +43,8 @@ pub struct DeleteOptions {
     pub preconditions: Preconditions,
     /// Seconds between the request and the end of a Pod; none uses the Pod's own grace period.
     pub grace_period_seconds: Option<i64>,
+    /// Whether the server runs all checks and deletes nothing.
+    pub dry_run: bool,
 }
 
 impl DeleteOptions {
@@ -82,6 +84,13 @@ impl DeleteOptions {
         self
     }
 
+    /// Sets whether the server runs all checks and deletes nothing.
+    #[must_use]
+    pub const fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
     pub(crate) fn to_value(&self) -> Value {
         let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         if let Some(propagation) = self.propagation {
@@ -99,6 +108,10 @@ impl DeleteOptions {
         }
         if let Some(seconds) = self.grace_period_seconds {
             body["gracePeriodSeconds"] = seconds.into();
+        }
+        if self.dry_run {
+            // API servers ignore the query of a deletion that has a body: it would be a real one.
+            body["dryRun"] = json!(["All"]);
         }
         body
     }

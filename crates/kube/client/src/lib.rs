@@ -43,6 +43,7 @@ mod reflector;
 mod request;
 mod runtime;
 mod watch;
+mod write_options;
 
 pub mod conditions;
 
@@ -59,5 +60,6 @@ pub use prepared::{EncodedBody, WriteResponse};
 pub use queue::Queue;
 pub use runtime::{Action, Controller, ControllerHandle, Counters, Reconciler};
 pub use watch::{ObjectWatch, Selection, WatchEvent};
+pub use write_options::WriteOptions;
 
 pub use mainstay_object::Object;

@@ -1,4 +1,4 @@
-//! Constants for the built-in kinds that this project's code uses.
+//! Constants for the built-in kinds that this project's code uses, and for kinds of `OpenShift`.
 
 use crate::Resource;
 
@@ -45,4 +45,17 @@ known! {
     PRIORITY_CLASS = cluster("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses");
     MUTATING_WEBHOOK_CONFIGURATION = cluster("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
     VALIDATING_WEBHOOK_CONFIGURATION = cluster("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
+}
+
+/// Kinds of the `OpenShift` console, which bundles may contain.
+pub mod openshift {
+    use crate::Resource;
+
+    known! {
+        CONSOLE_YAML_SAMPLE = cluster("console.openshift.io", "v1", "ConsoleYAMLSample", "consoleyamlsamples");
+        CONSOLE_QUICK_START = cluster("console.openshift.io", "v1", "ConsoleQuickStart", "consolequickstarts");
+        CONSOLE_CLI_DOWNLOAD = cluster("console.openshift.io", "v1", "ConsoleCLIDownload", "consoleclidownloads");
+        CONSOLE_LINK = cluster("console.openshift.io", "v1", "ConsoleLink", "consolelinks");
+        CONSOLE_PLUGIN = cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins");
+    }
 }

@@ -35,6 +35,7 @@ mod operator_group;
 mod operator_hub;
 mod subscription;
 
+pub mod conditions;
 pub mod names;
 pub mod resources;
 #[cfg(feature = "schema")]

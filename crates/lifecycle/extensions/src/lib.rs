@@ -17,7 +17,6 @@
 mod account_client;
 mod cluster_catalog;
 mod cluster_extension;
-mod conditions;
 mod context;
 mod error;
 mod features;

@@ -6,7 +6,7 @@
 
 use crate::desired::{DesiredObjectSet, OWNED_ANNOTATIONS, PackedObjectSet};
 use crate::digest::{NumberForm, phase_digest};
-use crate::pack::PackObjectsError;
+use crate::pack::{PackObjectsError, pack_objects};
 use crate::revisions::next_revision;
 use mainstay_api::{ClusterObjectSet, LifecycleState};
 
@@ -24,8 +24,9 @@ pub enum ObjectSetChange {
 
 /// Compares the desired ClusterObjectSet with all of the extension. `namespace` is that of Secrets.
 ///
-/// Phases are equal if their references are, or if the newest set has observed the same content. The second
-/// rule keeps a revision whose large objects another program compressed.
+/// Phases are equal if the newest set has observed the same content, or if their references are equal. The first
+/// rule keeps a revision whose large objects another program compressed. The second rule packs all objects, so
+/// it comes last.
 ///
 /// # Errors
 /// An object is too large for a Secret.
@@ -36,21 +37,17 @@ pub fn compare_object_set(
 ) -> Result<ObjectSetChange, PackObjectsError> {
     let newest = existing.iter().max_by_key(|set| set.spec.revision);
     let Some(newest) = newest else { return create(desired, existing, namespace) };
-    let under_its_name =
-        desired.packed_as(&newest.metadata.name, newest.spec.revision, namespace)?.object_set;
-    let is_same_content =
-        newest.spec.phases == under_its_name.spec.phases || is_observed(desired, newest);
     if newest.spec.lifecycle_state == LifecycleState::Archived
         || newest.spec.collision_protection != desired.collision_protection
-        || !is_same_content
+        || !(is_observed(desired, newest) || has_same_references(desired, newest, namespace)?)
     {
         return create(desired, existing, namespace);
     }
-    if is_same_besides_phases(newest, &under_its_name) {
+    let phases = newest.spec.phases.clone();
+    let update = desired.object_set(&newest.metadata.name, newest.spec.revision, phases);
+    if is_same_besides_phases(newest, &update) {
         return Ok(ObjectSetChange::Unchanged);
     }
-    let mut update = under_its_name;
-    update.spec.phases.clone_from(&newest.spec.phases);
     Ok(ObjectSetChange::Update(Box::new(update)))
 }
 
@@ -71,6 +68,17 @@ fn is_observed(desired: &DesiredObjectSet, newest: &ClusterObjectSet) -> bool {
             let objects = phase.objects.iter().map(|object| (object, NumberForm::Float));
             phase.name == observed.name && phase_digest(&phase.name, objects) == observed.digest
         })
+}
+
+/// Whether the phases of the newest set refer to the desired objects, packed under the name of that set.
+fn has_same_references(
+    desired: &DesiredObjectSet,
+    newest: &ClusterObjectSet,
+    namespace: &str,
+) -> Result<bool, PackObjectsError> {
+    let extension = &desired.extension.name;
+    let (phases, _) = pack_objects(&desired.phases, &newest.metadata.name, extension, namespace)?;
+    Ok(newest.spec.phases == phases)
 }
 
 fn is_same_besides_phases(newest: &ClusterObjectSet, desired: &ClusterObjectSet) -> bool {

@@ -69,7 +69,7 @@ pub fn builtin_type(object: &Object) -> Option<TypeRef<'static>> {
     builtin::definition(&name).map(TypeRef::builtin)
 }
 
-/// Compares a desired object, with its marks and owner, with the object of the cluster. `ignores_status` is true
+/// Compares a desired [`managed_object`](crate::managed_object) with the object of the cluster. `ignores_status` is true
 /// if a kind of the group and version has the subresource `status`.
 ///
 /// # Errors

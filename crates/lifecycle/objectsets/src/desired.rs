@@ -125,7 +125,7 @@ pub struct PackedObjectSet {
 }
 
 /// The name of the ClusterObjectSet of a revision.
-pub fn object_set_name(extension: &str, revision: i64) -> String {
+fn object_set_name(extension: &str, revision: i64) -> String {
     format!("{extension}-{revision}")
 }
 
@@ -143,9 +143,9 @@ impl DesiredObjectSet {
         if let Some(properties) = properties {
             annotations.insert(BUNDLE_PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
         }
-        let marks = object_annotations(bundle, false);
+        let annotations_of_objects = object_annotations(bundle, false);
         let protection = CollisionProtection::Prevent;
-        Self::new(objects, &marks, annotations, extension, protection, split)
+        Self::new(objects, &annotations_of_objects, annotations, extension, protection, split)
     }
 
     /// The first ClusterObjectSet of an extension that Helm installed, from the objects of its release. It
@@ -155,18 +155,24 @@ impl DesiredObjectSet {
         bundle: &BundleIdentity,
         extension: ExtensionIdentity,
     ) -> Self {
-        let marks = object_annotations(bundle, true);
+        let annotations_of_objects = object_annotations(bundle, true);
         let annotations = bundle_annotations(bundle);
         let protection = CollisionProtection::None;
-        let mut desired =
-            Self::new(objects, &marks, annotations, extension, protection, PhaseSplit::Never);
+        let mut desired = Self::new(
+            objects,
+            &annotations_of_objects,
+            annotations,
+            extension,
+            protection,
+            PhaseSplit::Never,
+        );
         desired.labels.insert(MIGRATED_FROM_HELM_LABEL.to_owned(), "true".to_owned());
         desired
     }
 
     fn new(
         objects: Vec<Object>,
-        marks: &BTreeMap<String, String>,
+        object_annotations: &BTreeMap<String, String>,
         mut annotations: BTreeMap<String, String>,
         extension: ExtensionIdentity,
         collision_protection: CollisionProtection,
@@ -177,7 +183,8 @@ impl DesiredObjectSet {
             annotations.insert(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION.to_owned(), namespace.clone());
         }
         let labels = extension.labels();
-        let objects = objects.into_iter().map(|object| scrub(object, &labels, marks)).collect();
+        let scrubbed = objects.into_iter().map(|object| scrub(object, &labels, object_annotations));
+        let objects = scrubbed.collect();
         let phases = sort_into_phases(objects, split);
         Self { extension, labels, annotations, phases, collision_protection }
     }
@@ -191,18 +198,9 @@ impl DesiredObjectSet {
         revision: i64,
         namespace: &str,
     ) -> Result<PackedObjectSet, PackObjectsError> {
-        self.packed_as(&object_set_name(&self.extension.name, revision), revision, namespace)
-    }
-
-    /// The same under a given name.
-    pub(crate) fn packed_as(
-        &self,
-        name: &str,
-        revision: i64,
-        namespace: &str,
-    ) -> Result<PackedObjectSet, PackObjectsError> {
-        let (phases, secrets) = pack_objects(&self.phases, name, &self.extension.name, namespace)?;
-        Ok(PackedObjectSet { object_set: self.object_set(name, revision, phases), secrets })
+        let name = object_set_name(&self.extension.name, revision);
+        let (phases, secrets) = pack_objects(&self.phases, &name, &self.extension.name, namespace)?;
+        Ok(PackedObjectSet { object_set: self.object_set(&name, revision, phases), secrets })
     }
 
     /// The ClusterObjectSet of a revision, with its objects in the spec.
@@ -223,7 +221,8 @@ impl DesiredObjectSet {
         self.object_set(&object_set_name(&self.extension.name, revision), revision, phases)
     }
 
-    fn object_set(
+    /// The ClusterObjectSet with these phases.
+    pub(crate) fn object_set(
         &self,
         name: &str,
         revision: i64,

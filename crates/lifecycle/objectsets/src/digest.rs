@@ -64,7 +64,7 @@ fn mismatches(phases: &[ChangedPhase]) -> String {
 }
 
 /// The digest of a phase: name and objects as they were given, before labels of the controller.
-pub fn phase_digest<'a>(
+pub(crate) fn phase_digest<'a>(
     name: &str,
     objects: impl IntoIterator<Item = (&'a Object, NumberForm)>,
 ) -> String {

@@ -1,8 +1,8 @@
 //! Status of a ClusterExtension with ClusterObjectSets: conditions that it takes from its revisions.
 
-use crate::conditions::{condition, find, set_condition};
 use crate::desired::BundleIdentity;
 use crate::revisions::RevisionStates;
+use mainstay_api::conditions::{condition, find, set_condition};
 use mainstay_api::names::olm_v1::{
     BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, PACKAGE_NAME,
 };

@@ -22,7 +22,6 @@
 
 mod change;
 mod comparison;
-mod conditions;
 mod deadline;
 mod default_probes;
 mod desired;
@@ -47,37 +46,30 @@ pub use comparison::{
 };
 pub use deadline::ProgressDeadline;
 pub use default_probes::default_progression_probes;
-pub use desired::{
-    BundleIdentity, DesiredObjectSet, ExtensionIdentity, PackedObjectSet, object_set_name,
-};
+pub use desired::{BundleIdentity, DesiredObjectSet, ExtensionIdentity, PackedObjectSet};
 pub use digest::{
-    ChangedContentError, ChangedPhase, NumberForm, observed_phases, phase_digest,
-    verify_observed_phases,
+    ChangedContentError, ChangedPhase, NumberForm, observed_phases, verify_observed_phases,
 };
 pub use extension_status::{applied_status, bundle_of, set_installed};
 pub use managers::apply_manager_patch;
 pub use ownership::{
-    ObjectDecision, ObjectSetIdentity, OwnerSituation, ReadRevisionError, decide_object,
-    effective_protection, managed_object, object_revision, owner_situation, previous_revisions,
+    ObjectDecision, ObjectSetIdentity, ReadRevisionError, decide_object, managed_object,
+    previous_revisions,
 };
-pub use pack::{
-    MAX_SECRET_BYTES, ObjectSecret, PackObjectsError, pack_objects, secret_owner_patch,
-};
-pub use phase::{MAX_PHASE_OBJECTS, ObjectPhase, PhaseSplit, phase_of_kind, sort_into_phases};
+pub use pack::{ObjectSecret, PackObjectsError, secret_owner_patch};
+pub use phase::{ObjectPhase, PhaseSplit};
 pub use probe::{ProbeResult, ProbeStatus, ProgressionProbes, ReadProbesError};
 pub use resolve::{
-    MAX_OBJECT_BYTES, ReferenceError, ResolveObjectError, ResolvedObject, ResolvedPhase,
-    SecretLookup, mutable_secrets_message, read_reference, referenced_secrets, resolve_phases,
-    watched_kinds,
+    ReferenceError, ResolveObjectError, ResolvedObject, ResolvedPhase, SecretLookup,
+    mutable_secrets_message, referenced_secrets, resolve_phases, watched_kinds,
 };
 pub use revisions::{
-    RETAINED_REVISIONS, RevisionStates, deleted_revisions, has_succeeded, next_revision,
-    revision_states, revisions_of, unfinished_migration,
+    RevisionStates, deleted_revisions, revision_states, revisions_of, unfinished_migration,
 };
 pub use rollout::{ObjectAction, ObjectResult, PhaseResult, RolloutResult};
 pub use status::{
-    ObjectSetOutcome, ObjectSetUpdate, REMOVING, migrated_status, missing_account_message,
-    object_set_status, watch_message,
+    ObjectSetOutcome, ObjectSetUpdate, migrated_status, missing_account_message, object_set_status,
+    watch_message,
 };
 pub use teardown::{TeardownDecision, decide_teardown};
 pub use validation::{

@@ -10,8 +10,8 @@
 //! anything else            │ collision  collision        apply
 //! ```
 //!
-//! `*` An object without controller that has the marks of a set is a collision: garbage collection may be
-//! about to delete it. An object of a later revision is left alone in each case.
+//! `*` An object without controller that has the labels and annotations of a ClusterObjectSet is a collision:
+//! garbage collection may be about to delete it. An object of a later revision is left alone in each case.
 
 use crate::comparison::ObjectComparison;
 use mainstay_api::names::olm_v1::{
@@ -37,15 +37,15 @@ pub struct ObjectSetIdentity {
 
 /// The controller of an object that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnerSituation {
+pub(crate) enum CurrentController {
     /// The object has no controller.
-    NoController,
+    Absent,
     /// This ClusterObjectSet.
-    IsController,
+    ThisSet,
     /// An active ClusterObjectSet of an earlier revision of the same extension.
-    PreviousIsController,
+    EarlierRevision,
     /// Another object.
-    UnknownController,
+    Other,
 }
 
 /// What is done with an object.
@@ -123,7 +123,7 @@ impl From<&ClusterObjectSet> for ObjectSetIdentity {
 }
 
 /// The collision protection of an object: its own, else that of the phase, else that of the set.
-pub fn effective_protection(
+pub(crate) fn effective_protection(
     of_set: &CollisionProtection,
     of_phase: &CollisionProtection,
     of_object: &CollisionProtection,
@@ -151,23 +151,23 @@ pub fn previous_revisions<'a>(
 }
 
 /// The controller of an object, as seen from a ClusterObjectSet.
-pub fn owner_situation(
+pub(crate) fn current_controller(
     actual: &Object,
     set: &ObjectSetIdentity,
     previous: &[ObjectSetIdentity],
-) -> OwnerSituation {
+) -> CurrentController {
     if actual.controller_owner().is_none() {
-        OwnerSituation::NoController
+        CurrentController::Absent
     } else if set.controls(actual) {
-        OwnerSituation::IsController
+        CurrentController::ThisSet
     } else if previous.iter().any(|previous| previous.controls(actual)) {
-        OwnerSituation::PreviousIsController
+        CurrentController::EarlierRevision
     } else {
-        OwnerSituation::UnknownController
+        CurrentController::Other
     }
 }
 
-/// An object as a ClusterObjectSet writes it: with its marks and its owner reference.
+/// An object as a ClusterObjectSet writes it: with the labels and annotations of the set and its owner reference.
 pub fn managed_object(object: &Object, set: &ObjectSetIdentity) -> Object {
     let mut object = object.clone();
     object.set_label(OWNER_NAME_LABEL, &*set.extension);
@@ -181,7 +181,7 @@ pub fn managed_object(object: &Object, set: &ObjectSetIdentity) -> Object {
 ///
 /// # Errors
 /// The annotation is no number.
-pub fn object_revision(object: &Object) -> Result<i64, ReadRevisionError> {
+pub(crate) fn object_revision(object: &Object) -> Result<i64, ReadRevisionError> {
     match object.annotation(REVISION_ANNOTATION) {
         None | Some("") => Ok(0),
         Some(text) => text.parse().map_err(|_| ReadRevisionError(text.to_owned())),
@@ -209,8 +209,8 @@ pub fn decide_object(
     let mut object = desired.clone();
     object.set(&["metadata", "resourceVersion"], actual.resource_version().into());
     let collision = || ObjectDecision::Collision { owner: actual.controller_owner() };
-    match owner_situation(actual, set, previous) {
-        OwnerSituation::IsController => {
+    match current_controller(actual, set, previous) {
+        CurrentController::ThisSet => {
             let recovers = comparison.is_conflict();
             return Ok(if recovers || comparison.is_modified() {
                 ObjectDecision::Apply { object: Box::new(object), force: recovers, recovers }
@@ -218,17 +218,17 @@ pub fn decide_object(
                 ObjectDecision::Idle
             });
         }
-        OwnerSituation::UnknownController if *protection != CollisionProtection::None => {
+        CurrentController::Other if *protection != CollisionProtection::None => {
             return Ok(collision());
         }
-        OwnerSituation::NoController
-            if *protection == CollisionProtection::Prevent || has_marks(actual) =>
+        CurrentController::Absent
+            if *protection == CollisionProtection::Prevent || has_object_set_labels(actual) =>
         {
             return Ok(collision());
         }
-        OwnerSituation::UnknownController
-        | OwnerSituation::NoController
-        | OwnerSituation::PreviousIsController => {}
+        CurrentController::Other
+        | CurrentController::Absent
+        | CurrentController::EarlierRevision => {}
     }
     // Earlier owners stay, so that they still notice changes of the object.
     let mut owners: Vec<OwnerReference> = actual
@@ -242,8 +242,8 @@ pub fn decide_object(
     Ok(ObjectDecision::Apply { object: Box::new(object), force: true, recovers: false })
 }
 
-/// Whether a ClusterObjectSet applied the object at some time.
-fn has_marks(object: &Object) -> bool {
+/// Whether the object has the labels and annotations of a ClusterObjectSet, which applied it at some time.
+fn has_object_set_labels(object: &Object) -> bool {
     object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY_VALUE)
         && object.annotation(REVISION_ANNOTATION).is_some()
 }

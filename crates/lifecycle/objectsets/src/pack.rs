@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use mainstay_api::names::olm_v1::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL};
 use mainstay_api::{ObjectSetObject, ObjectSetPhase, ObjectSourceReference};
-use mainstay_gocompat::json::{self, Html, Numbers};
+use mainstay_gocompat::json::{Html, JsonWriter, Numbers};
 use mainstay_object::{Object, OwnerReference};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// How much data a Secret has at most. A larger object is compressed.
-pub const MAX_SECRET_BYTES: usize = 900 * 1024;
+const MAX_SECRET_BYTES: usize = 900 * 1024;
 
 /// Why objects cannot be packed, in upstream's words.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +96,7 @@ pub fn secret_owner_patch(owner: &OwnerReference) -> Value {
 ///
 /// # Errors
 /// An object is too large even when it is compressed.
-pub fn pack_objects(
+pub(crate) fn pack_objects(
     phases: &[ObjectPhase],
     object_set: &str,
     extension: &str,
@@ -179,13 +179,7 @@ fn object_bytes(object: &Object, phase: usize, index: usize) -> Result<Vec<u8>, 
 /// The JSON of an object as Go writes it.
 pub(crate) fn object_json(fields: &Map<String, Value>, numbers: Numbers) -> String {
     let mut out = String::new();
-    let mut writer = json::JsonWriter::compact(&mut out, Html::Escaped, numbers);
-    writer.open('{');
-    for (name, value) in fields {
-        writer.key(name);
-        writer.value(value);
-    }
-    writer.close('}');
+    JsonWriter::compact(&mut out, Html::Escaped, numbers).object(fields);
     out
 }
 

@@ -20,7 +20,7 @@ pub enum ProbeStatus {
     True,
     /// The object is not ready.
     False,
-    /// The object does not tell.
+    /// The status is missing or outdated.
     Unknown,
 }
 

@@ -2,21 +2,19 @@
 
 use crate::digest::NumberForm;
 use crate::ownership::effective_protection;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use flate2::read::MultiGzDecoder;
 use mainstay_api::{
     ClusterObjectSetSpec, CollisionProtection, ObjectSetObject, ObjectSourceReference,
 };
-use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
+use mainstay_gocompat::{decode_base64, quote};
 use mainstay_object::{Gvk, NamespacedName, Object};
 use mainstay_schema::strict;
 use serde_json::Value;
 use std::io::Read as _;
 
 /// How large a compressed object may be after decompression.
-pub const MAX_OBJECT_BYTES: usize = 10 * 1024 * 1024;
+const MAX_OBJECT_BYTES: usize = 10 * 1024 * 1024;
 
 /// A phase with its objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -208,7 +206,7 @@ fn named_reference(object: &ObjectSetObject) -> Option<&ObjectSourceReference> {
 ///
 /// # Errors
 /// The Secret or the key is missing, or the value is no object.
-pub fn read_reference(
+fn read_reference(
     reference: &ObjectSourceReference,
     secret: SecretLookup<'_>,
 ) -> Result<Object, ReferenceError> {
@@ -219,7 +217,7 @@ pub fn read_reference(
             return Err(ReferenceError::Get { secret: name, message: message.to_owned() });
         }
     };
-    let bytes = object.str(&["data", key]).and_then(|text| STANDARD.decode(text).ok());
+    let bytes = object.str(&["data", key]).and_then(|text| decode_base64(text).ok());
     let Some(bytes) = bytes else {
         return Err(ReferenceError::Key { secret: name, key: key.clone() });
     };
@@ -267,6 +265,8 @@ fn parse_object(bytes: &[u8]) -> Result<Object, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use serde_json::json;
@@ -303,6 +303,15 @@ mod tests {
             read(SecretLookup::Found(&large), "k").unwrap_err(),
             "decompressed data for key \"k\" in Secret n/s exceeds maximum size (10485760 bytes)"
         );
+    }
+
+    #[test]
+    fn base64_with_line_breaks_is_read_as_go_reads_it() {
+        let mut wrapped = STANDARD.encode(b"{\"kind\":\"A\"}");
+        wrapped.insert_str(8, "\r\n");
+        wrapped.push('\n');
+        let secret = Object::from_value(json!({"data": {"k": wrapped}})).unwrap();
+        assert_eq!(read(SecretLookup::Found(&secret), "k").unwrap().kind(), "A");
     }
 
     #[test]

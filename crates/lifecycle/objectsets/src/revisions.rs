@@ -1,13 +1,13 @@
 //! Revisions of a ClusterExtension: what is installed, what rolls out, and which sets are deleted.
 
-use crate::conditions::find;
+use mainstay_api::conditions::find;
 use mainstay_api::names::olm_v1::{MIGRATED_FROM_HELM_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::{
     ClusterObjectSet, ClusterObjectSetConditionType, ConditionStatus, LifecycleState,
 };
 
 /// How many of the newest revisions are never deleted by the applier.
-pub const RETAINED_REVISIONS: usize = 5;
+const RETAINED_REVISIONS: usize = 5;
 
 /// The revisions of a ClusterExtension that are not archived.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +29,7 @@ pub fn revisions_of(extension: &str, all: &[ClusterObjectSet]) -> Vec<ClusterObj
 }
 
 /// The number of the next revision. A number is used again after its set was deleted by hand.
-pub fn next_revision(sets: &[ClusterObjectSet]) -> i64 {
+pub(crate) fn next_revision(sets: &[ClusterObjectSet]) -> i64 {
     sets.iter().map(|set| set.spec.revision).max().unwrap_or_default() + 1
 }
 
@@ -45,7 +45,7 @@ pub fn deleted_revisions(sets: &[ClusterObjectSet]) -> Vec<&ClusterObjectSet> {
 }
 
 /// Whether a set has rolled out at some time.
-pub fn has_succeeded(set: &ClusterObjectSet) -> bool {
+pub(crate) fn has_succeeded(set: &ClusterObjectSet) -> bool {
     find(&set.status.conditions, ClusterObjectSetConditionType::Succeeded.as_str())
         .is_some_and(|condition| condition.status == ConditionStatus::True)
 }

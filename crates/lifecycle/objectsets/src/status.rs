@@ -13,9 +13,9 @@
 //! After the deadline, Progressing is False/ProgressDeadlineExceeded in place of `Retrying` and
 //! `RollingOut`. A rollout that is complete later succeeds all the same. Succeeded stays once it is True.
 
-use crate::conditions::{condition, find, set_condition};
 use crate::deadline::ProgressDeadline;
 use crate::rollout::RolloutResult;
+use mainstay_api::conditions::{condition, find, set_condition};
 use mainstay_api::names::olm_v1::BUNDLE_VERSION;
 use mainstay_api::{
     ClusterObjectSet, ClusterObjectSetConditionType as Type, ClusterObjectSetReason as Reason,
@@ -24,12 +24,12 @@ use mainstay_api::{
 use std::time::Duration;
 
 /// The message of a set that waits for the removal of its objects.
-pub const REMOVING: &str = "removing revision resources that are not owned by another revision";
+const REMOVING: &str = "removing revision resources that are not owned by another revision";
 /// The message of a set without objects.
 const ARCHIVED: &str = "revision is archived";
-/// When a collision or an invalid revision is looked at again.
+/// The requeue delay after a collision or an invalid revision.
 const RETRY: Duration = Duration::from_secs(10);
-/// When the removal of objects is looked at again.
+/// The requeue delay while objects are removed.
 const REMOVAL_RETRY: Duration = Duration::from_secs(5);
 
 /// The outcome of a reconciliation.

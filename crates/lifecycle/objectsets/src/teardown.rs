@@ -4,7 +4,7 @@
 //! another revision has taken over stay, and only lose the owner reference.
 
 use crate::ownership::{
-    ObjectSetIdentity, OwnerSituation, ReadRevisionError, object_revision, owner_situation,
+    CurrentController, ObjectSetIdentity, ReadRevisionError, current_controller, object_revision,
 };
 use mainstay_object::{Object, OwnerReference};
 
@@ -35,7 +35,7 @@ pub fn decide_teardown(
 ) -> Result<TeardownDecision, ReadRevisionError> {
     let Some(actual) = actual else { return Ok(TeardownDecision::Gone) };
     let is_ours = object_revision(actual)? == set.revision
-        && owner_situation(actual, set, &[]) == OwnerSituation::IsController;
+        && current_controller(actual, set, &[]) == CurrentController::ThisSet;
     if is_ours {
         return Ok(TeardownDecision::Delete {
             uid: actual.uid().to_owned(),

@@ -1,7 +1,7 @@
 //! Validation of the objects of a revision, in the words of upstream's library.
 //!
 //! A revision is validated as a whole before its first phase. Each phase is validated again by a dry run of its
-//! objects, whose errors come from the API; [`DryRunError`] says which of them hold a phase up.
+//! objects, whose errors come from the API; [`DryRunError`] says which of them block a phase.
 
 use crate::resolve::ResolvedPhase;
 use mainstay_gocompat::quote;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_a_dry_run_hold_a_phase_up_and_failures_of_the_api_do_not() {
+    fn refusals_of_a_dry_run_block_a_phase_and_failures_of_the_api_do_not() {
         let object = config_map("x");
         let refused = dry_run_error(&object, Some(Reason::NotFound), "namespaces \"n\" not found");
         assert_eq!(

@@ -1,16 +1,16 @@
 //! User access: ClusterRoles with which users work with the custom resources of an extension.
 //!
 //! OLM v1 creates none. An administrator binds these to users and groups, or lets the cluster's own roles
-//! `view`, `edit` and `admin` gather them.
+//! `view`, `edit` and `admin` aggregate them.
 
-use crate::rbac_object::{BindingSubject, RbacBinding, RbacRole, RoleReference};
+use crate::rbac_object::RbacRole;
 use crate::rule::{RbacRule, text};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much users may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AccessLevel {
+enum AccessLevel {
     /// Read.
     View,
     /// Read and write.
@@ -21,10 +21,10 @@ pub enum AccessLevel {
 
 impl AccessLevel {
     /// All levels, from the lowest.
-    pub const ALL: [Self; 3] = [Self::View, Self::Edit, Self::Admin];
+    const ALL: [Self; 3] = [Self::View, Self::Edit, Self::Admin];
 
     /// The word in names and labels.
-    pub fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::View => "view",
             Self::Edit => "edit",
@@ -33,7 +33,7 @@ impl AccessLevel {
     }
 
     /// The verbs.
-    pub fn verbs(self) -> &'static [&'static str] {
+    fn verbs(self) -> &'static [&'static str] {
         match self {
             Self::View => &["get", "list", "watch"],
             Self::Edit => &["get", "list", "watch", "create", "update", "patch", "delete"],
@@ -42,28 +42,13 @@ impl AccessLevel {
     }
 
     /// The name of the ClusterRole of an extension.
-    pub fn role_name(self, extension: &str) -> String {
+    fn role_name(self, extension: &str) -> String {
         format!("{extension}-{}", self.as_str())
     }
 }
 
-/// A user or a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessSubject {
-    /// A user.
-    User(
-        /// Its name.
-        String,
-    ),
-    /// A group.
-    Group(
-        /// Its name.
-        String,
-    ),
-}
-
 /// The ClusterRoles `EXTENSION-view`, `-edit` and `-admin` for the resources of some CRDs; none without
-/// CRDs. With `aggregate` the cluster's role of the same level gathers each.
+/// CRDs. With `aggregate` the cluster's role of the same level aggregates each.
 pub fn user_access_roles<'v>(
     extension: &str,
     crds: impl IntoIterator<Item = &'v Value>,
@@ -97,29 +82,4 @@ pub fn user_access_roles<'v>(
         object
     });
     roles.collect()
-}
-
-/// The binding of a user or group to such a ClusterRole: in a namespace, or in the whole cluster.
-pub fn user_access_binding(
-    extension: &str,
-    level: AccessLevel,
-    subject: &AccessSubject,
-    namespace: Option<&str>,
-) -> Value {
-    let (kind, name) = match subject {
-        AccessSubject::User(name) => ("User", name),
-        AccessSubject::Group(name) => ("Group", name),
-    };
-    let role = level.role_name(extension);
-    let binding = RbacBinding {
-        namespace: namespace.unwrap_or_default().to_owned(),
-        name: format!("{role}-binding"),
-        role: RoleReference { kind: "ClusterRole".to_owned(), name: role },
-        subjects: vec![BindingSubject {
-            kind: kind.to_owned(),
-            name: name.clone(),
-            namespace: String::new(),
-        }],
-    };
-    binding.to_value()
 }

@@ -3,6 +3,9 @@
 //! Rules are split until one verb, API group, resource and name are left, or one verb and one path. Such a
 //! part is covered by a single rule or not at all. Kubernetes' escalation check does the same
 //! (`k8s.io/component-helpers`, `auth/rbac/validation`).
+//!
+//! The authorizer has the same comparison for its own rules (`mainstay_auth`, `authz/cover.rs`). Crates of this
+//! layer do not depend on that crate, so a change of one comparison needs the same change of the other.
 
 use crate::rule::RbacRule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,8 +81,8 @@ fn push_missing_parts(held: &[&RbacRule], rule: &RbacRule, missing: &mut Vec<Rba
                 }
                 let names: BTreeSet<&String> =
                     held.iter().flat_map(|owned| &owned.resource_names).collect();
-                let lacks = rule.resource_names.iter().filter(|name| !names.contains(name));
-                missing.extend(lacks.map(|name| part.clone().with_names([name])));
+                let uncovered = rule.resource_names.iter().filter(|name| !names.contains(name));
+                missing.extend(uncovered.map(|name| part.clone().with_names([name])));
             }
         }
     }

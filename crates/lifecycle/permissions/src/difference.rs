@@ -47,11 +47,11 @@ pub fn difference(
     old: &RequiredPermissions,
     new: &RequiredPermissions,
 ) -> Result<PermissionDifference, TooManyPermissions> {
-    Ok(PermissionDifference { added: lacks(old, new)?, removed: lacks(new, old)? })
+    Ok(PermissionDifference { added: missing_in(old, new)?, removed: missing_in(new, old)? })
 }
 
 /// What one version needs beyond the other.
-fn lacks(
+fn missing_in(
     held: &RequiredPermissions,
     wanted: &RequiredPermissions,
 ) -> Result<Vec<ScopedRules>, TooManyPermissions> {

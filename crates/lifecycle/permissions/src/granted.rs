@@ -31,13 +31,6 @@ impl RbacSubject {
         }
     }
 
-    /// A user that was authenticated in another way; its groups include `system:authenticated`.
-    pub fn user<G: Into<String>>(name: &str, groups: impl IntoIterator<Item = G>) -> Self {
-        let mut groups: BTreeSet<String> = groups.into_iter().map(Into::into).collect();
-        groups.insert("system:authenticated".to_owned());
-        Self { user: name.to_owned(), groups }
-    }
-
     /// Whether a binding in a namespace names this user or one of its groups. The namespace of a
     /// ClusterRoleBinding is empty.
     fn is_named_by(&self, subject: &BindingSubject, namespace: &str) -> bool {

@@ -3,17 +3,16 @@
 //!
 //! ```text
 //! Roles, bindings ─► RbacObjects ─► GrantedRules ─┐
-//! rendered objects ─► InstallManifest ───────────────────┼─► missing_permissions ─► MissingPermissions ─► condition
-//!                        │                        │                              └─► findings, structured
-//!                        ├─► exact_installer ─► roles and bindings ─► YAML
-//!                        └─► RequiredPermissions ─► difference(old, new)
+//! rendered objects ─► InstallManifest ────────────┴─► missing_permissions ─► MissingPermissions ─► condition
+//!                       ├─► exact_installer ─► roles and bindings ─► YAML
+//!                       └─► RequiredPermissions ─► difference(old, new)
 //! CSV, manifests ─► documented_installer_role (the procedure of the documentation, rule by rule)
 //! CRDs ─► user_access_roles
 //! ```
 //!
 //! The report is operator-controller's, byte for byte: other software reads it. Three faults of
 //! operator-controller are mended: permissions that groups have count, the verb `escalate` in a namespace
-//! counts, and findings come from the comparison of rules and not from the text of an error.
+//! counts, and missing rules come from the comparison of rules and not from the text of an error.
 //!
 //! All functions are pure. This crate reads no cluster, and writes no objects: the caller does both.
 
@@ -31,7 +30,7 @@ mod required;
 mod rule;
 mod text;
 
-pub use access::{AccessLevel, AccessSubject, user_access_binding, user_access_roles};
+pub use access::user_access_roles;
 pub use covering::{TooManyPermissions, compact_rules, missing_rules};
 pub use difference::{PermissionDifference, difference};
 pub use granted::{AccessRequest, GrantedRules, RbacSubject};
@@ -40,9 +39,7 @@ pub use installer::{
 };
 pub use kinds::{BundleKinds, KindResolver};
 pub use manifest::{InstallManifest, ManifestError, UnknownKind};
-pub use preflight::{
-    EscalationFinding, EscalationReason, MissingPermissions, RbacTarget, missing_permissions,
-};
+pub use preflight::{MissingPermissions, missing_permissions};
 pub use rbac_object::{
     BindingSubject, RbacBinding, RbacObjects, RbacRole, ReferencedRole, RoleReference,
 };

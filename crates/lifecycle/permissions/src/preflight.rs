@@ -21,63 +21,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct MissingPermissions {
     /// The missing rules, sorted, by namespace; the empty namespace is the whole cluster.
     pub rules: Vec<ScopedRules>,
-    /// The roles and bindings of the manifest that the account may not write, with the reason.
-    pub findings: Vec<EscalationFinding>,
     /// Errors that make the rules incomplete, in upstream's words.
     pub evaluation_errors: Vec<String>,
-}
-
-/// A role or binding that the account may not write, although it may write its kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EscalationFinding {
-    /// The object.
-    pub object: RbacTarget,
-    /// The reason.
-    pub reason: EscalationReason,
-}
-
-/// A role or binding of a manifest.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RbacTarget {
-    /// `Role`, `ClusterRole`, `RoleBinding` or `ClusterRoleBinding`.
-    pub kind: &'static str,
-    /// The namespace; empty for a cluster-scoped kind.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
-
-/// Why an account may not write a role or binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EscalationReason {
-    /// The role grants permissions that the account lacks, and the account may not `escalate`.
-    Escalates(
-        /// The permissions.
-        Vec<RbacRule>,
-    ),
-    /// The ClusterRole gathers the rules of others. That needs all permissions or the verb `escalate`.
-    Aggregates(
-        /// The missing permissions.
-        Vec<RbacRule>,
-    ),
-    /// The binding grants permissions that the account lacks, and the account may not `bind` the role.
-    Binds {
-        /// The role.
-        role: ReferencedRole,
-        /// The permissions.
-        missing: Vec<RbacRule>,
-    },
-    /// The binding references a role that neither the manifest nor the cluster has.
-    MissingRole(
-        /// The role.
-        ReferencedRole,
-    ),
 }
 
 impl MissingPermissions {
     /// Whether the account has all permissions.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.findings.is_empty() && self.evaluation_errors.is_empty()
+        self.rules.is_empty() && self.evaluation_errors.is_empty()
     }
 
     /// The message of the condition `Progressing`, in upstream's words; none if nothing is missing.
@@ -106,13 +57,8 @@ pub fn missing_permissions(
     granted: &GrantedRules,
     existing: &RbacObjects,
 ) -> Result<MissingPermissions, TooManyPermissions> {
-    let mut preflight = PermissionCheck {
-        granted,
-        missing: BTreeMap::new(),
-        findings: Vec::new(),
-        errors: BTreeSet::new(),
-        parts: 0,
-    };
+    let mut preflight =
+        PermissionCheck { granted, missing: BTreeMap::new(), errors: BTreeSet::new(), parts: 0 };
     preflight.check_requests(manifest, extension, applier);
     for role in manifest.rbac.roles() {
         preflight.check_role(role)?;
@@ -126,7 +72,6 @@ pub fn missing_permissions(
         .map(|(namespace, rules)| ScopedRules { namespace, rules: compact_rules(rules) });
     Ok(MissingPermissions {
         rules: rules.collect(),
-        findings: preflight.findings,
         evaluation_errors: preflight.errors.into_iter().collect(),
     })
 }
@@ -136,7 +81,6 @@ struct PermissionCheck<'a> {
     granted: &'a GrantedRules,
     /// The missing rules by namespace.
     missing: BTreeMap<String, Vec<RbacRule>>,
-    findings: Vec<EscalationFinding>,
     errors: BTreeSet<String>,
     /// The number of single permissions that roles and bindings lack, which memory depends on.
     parts: usize,
@@ -192,10 +136,7 @@ impl PermissionCheck<'_> {
 
     /// Checks that the account holds all that a role grants.
     fn check_role(&mut self, role: &RbacRole) -> Result<(), TooManyPermissions> {
-        let (kind, resource) = match &*role.namespace {
-            "" => ("ClusterRole", "clusterroles"),
-            _ => ("Role", "roles"),
-        };
+        let resource = if role.namespace.is_empty() { "clusterroles" } else { "roles" };
         // A request to create an object has no name, so a name in the rule would not match.
         if self.granted.allow(&AccessRequest {
             verb: "escalate",
@@ -206,15 +147,10 @@ impl PermissionCheck<'_> {
         }) {
             return Ok(());
         }
-        let object =
-            || RbacTarget { kind, namespace: role.namespace.clone(), name: role.name.clone() };
         if role.is_aggregated {
-            let missing = self.lacks(&role.namespace, &all_permissions())?;
-            self.report(object(), missing, EscalationReason::Aggregates);
+            self.check_granted(&role.namespace, &all_permissions())?;
         }
-        let missing = self.lacks(&role.namespace, &role.rules)?;
-        self.report(object(), missing, EscalationReason::Escalates);
-        Ok(())
+        self.check_granted(&role.namespace, &role.rules)
     }
 
     /// Checks that the account holds all that the role of a binding grants.
@@ -235,54 +171,36 @@ impl PermissionCheck<'_> {
         if may_bind && !matches!(role, ReferencedRole::Unsupported(_)) {
             return Ok(());
         }
-        let object = RbacTarget {
-            kind: if binding.namespace.is_empty() { "ClusterRoleBinding" } else { "RoleBinding" },
-            namespace: binding.namespace.clone(),
-            name: binding.name.clone(),
-        };
         let found = manifest.rbac.find_role(&role).or_else(|| existing.find_role(&role));
         if let Some(found) = found {
-            let missing = self.lacks(&binding.namespace, &found.rules)?;
-            self.report(object, missing, |missing| EscalationReason::Binds { role, missing });
+            self.check_granted(&binding.namespace, &found.rules)?;
         } else {
             self.errors.insert(report::missing_role(&role));
-            let reason = EscalationReason::MissingRole(role);
-            self.findings.push(EscalationFinding { object, reason });
         }
         Ok(())
     }
 
-    /// The parts of rules that the account lacks in a namespace.
-    fn lacks(
+    /// Checks that the account holds the rules that a role or binding grants in a namespace.
+    fn check_granted(
         &mut self,
         namespace: &str,
         rules: &[RbacRule],
-    ) -> Result<Vec<RbacRule>, TooManyPermissions> {
+    ) -> Result<(), TooManyPermissions> {
         let missing = missing_rules(&self.granted.in_namespace(namespace), rules)?;
         self.parts = self.parts.saturating_add(missing.len());
         check_limit(self.parts)?;
-        Ok(missing)
-    }
-
-    /// Reports a role or binding, if something is missing.
-    fn report(
-        &mut self,
-        object: RbacTarget,
-        missing: Vec<RbacRule>,
-        reason: impl FnOnce(Vec<RbacRule>) -> EscalationReason,
-    ) {
         if missing.is_empty() {
-            return;
+            return Ok(());
         }
         let unresolved: Vec<String> =
-            self.granted.unresolved_in(&object.namespace).map(report::missing_role).collect();
+            self.granted.unresolved_in(namespace).map(report::missing_role).collect();
         match &*unresolved {
             [] => {}
             [one] => drop(self.errors.insert(format!("[{one}]"))),
             several => drop(self.errors.insert(format!("[[{}]]", several.join(", ")))),
         }
-        self.add_missing(&object.namespace, missing.iter().cloned());
-        self.findings.push(EscalationFinding { object, reason: reason(compact_rules(missing)) });
+        self.add_missing(namespace, missing);
+        Ok(())
     }
 }
 

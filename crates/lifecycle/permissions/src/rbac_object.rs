@@ -18,7 +18,7 @@ pub struct RbacRole {
     pub name: String,
     /// The rules. Those of an aggregated ClusterRole are the ones that the cluster has written into it.
     pub rules: Vec<RbacRule>,
-    /// Whether the ClusterRole gathers rules of other ClusterRoles: it has a selector.
+    /// Whether the ClusterRole aggregates the rules of other ClusterRoles: it has a selector.
     pub is_aggregated: bool,
 }
 

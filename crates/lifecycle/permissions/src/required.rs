@@ -77,16 +77,10 @@ impl RequiredPermissions {
     /// The finalizers of ClusterObjectSets are not limited to one: each upgrade makes another set.
     pub fn new(manifest: &InstallManifest, extension: &str, applier: &ExtensionApplier) -> Self {
         let mut required = Self::default();
-        let finalizers = match applier {
-            ExtensionApplier::Helm => {
-                RbacRule::of_resource(OLM_GROUP, "clusterextensions/finalizers", &["update"])
-                    .with_names([extension])
-            }
-            ExtensionApplier::ObjectSets { .. } => {
-                RbacRule::of_resource(OLM_GROUP, "clusterobjectsets/finalizers", &["update"])
-            }
-        };
-        required.cluster.push(finalizers);
+        let (finalizers, owner) = applier.finalizers(extension);
+        let finalizers = RbacRule::of_resource(OLM_GROUP, finalizers, &["update"]);
+        let owner = matches!(applier, ExtensionApplier::Helm).then_some(owner);
+        required.cluster.push(finalizers.with_names(owner));
         let resources = group_by_resource(manifest.objects());
         for ((rank, group, plural), names) in &resources {
             if *rank < BEFORE_COPIED {

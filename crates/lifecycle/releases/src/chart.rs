@@ -1,6 +1,6 @@
 //! The chart of a release: metadata, templates and files.
 
-use crate::release::{fields, text_unless_empty, texts};
+use crate::release::{text_unless_empty, texts, texts_unless_empty};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_gocompat::{decode_base64, json::JsonWriter};
@@ -113,7 +113,7 @@ impl Chart {
         write_files(writer, "templates", self.templates.as_deref());
         writer.key("values");
         match &self.values {
-            Some(values) => fields(writer, values),
+            Some(values) => writer.object(values),
             None => writer.null(),
         }
         writer.key("schema");
@@ -131,10 +131,10 @@ impl ChartMetadata {
         writer.open('{');
         text_unless_empty(writer, "name", &self.name);
         text_unless_empty(writer, "home", &self.home);
-        write_list(writer, "sources", &self.sources);
+        texts_unless_empty(writer, "sources", &self.sources);
         text_unless_empty(writer, "version", &self.version);
         text_unless_empty(writer, "description", &self.description);
-        write_list(writer, "keywords", &self.keywords);
+        texts_unless_empty(writer, "keywords", &self.keywords);
         if !self.maintainers.is_empty() {
             writer.key("maintainers");
             writer.open('[');
@@ -168,18 +168,6 @@ impl ChartMetadata {
         text_unless_empty(writer, "type", &self.chart_type);
         writer.close('}');
     }
-}
-
-fn write_list(writer: &mut JsonWriter<'_>, name: &str, items: &[String]) {
-    if items.is_empty() {
-        return;
-    }
-    writer.key(name);
-    writer.open('[');
-    for item in items {
-        writer.text(item);
-    }
-    writer.close(']');
 }
 
 fn write_files(writer: &mut JsonWriter<'_>, name: &str, files: Option<&[ChartFile]>) {

@@ -7,10 +7,10 @@
 
 use crate::chart::{Chart, ChartFile, ChartMetadata};
 use crate::go_json::object_jsons;
-use crate::hook::{ReleaseHook, Rendered, classify};
+use crate::hook::{ReleaseHook, RenderedTarget, classify};
 use crate::order::order_by_file_name;
 use mainstay_gocompat::json::{self, Html, Numbers};
-use mainstay_object::Scope;
+use mainstay_object::{Gvk, Scope};
 use mainstay_schema::builtin;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -81,9 +81,9 @@ impl ReleaseContent {
                 continue;
             }
             match classify(&objects[at], &jsons[at], &names[at]) {
-                Rendered::Dropped => {}
-                Rendered::Hook(hook) => content.hooks.push(*hook),
-                Rendered::Manifest => {
+                RenderedTarget::Dropped => {}
+                RenderedTarget::Hook(hook) => content.hooks.push(*hook),
+                RenderedTarget::Manifest => {
                     let object = post_render(&objects[at], namespace, owner, labels);
                     let line = json::value(&object, Html::Escaped, Numbers::Object);
                     content.manifest.push_str(&line);
@@ -179,13 +179,12 @@ fn post_render(
 }
 
 fn builtin_scope(object: &Value) -> Option<Scope> {
-    let api_version = object["apiVersion"].as_str()?;
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    Some(builtin::kind(group, version, object["kind"].as_str()?)?.scope)
+    let gvk = Gvk::from_api_version(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    Some(builtin::kind(&gvk.group, &gvk.version, &gvk.kind)?.scope)
 }
 
 /// Whether the annotation `helm.sh/resource-policy` forbids to delete the object.
-fn keeps_resource(metadata: &Map<String, Value>) -> bool {
+pub fn keeps_resource(metadata: &Map<String, Value>) -> bool {
     let policy = metadata
         .get("annotations")
         .and_then(|annotations| annotations.get("helm.sh/resource-policy"))

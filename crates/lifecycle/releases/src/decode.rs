@@ -101,7 +101,7 @@ pub enum DecodeProblem {
 /// # Errors
 /// The Secret is no index Secret, or its list is damaged or too long.
 pub fn extra_chunk_names(index: &Value) -> Result<Vec<String>, DecodeReleaseError> {
-    chunk_names(index).map_err(|problem| with_secret(index, problem))
+    chunk_names(index).map_err(|problem| decode_error(index, problem))
 }
 
 /// Reads a release from its index Secret and its chunk Secrets, in any order. Chunk Secrets of other
@@ -114,10 +114,10 @@ pub fn decode_release(
     chunks: &[Value],
     limit: u64,
 ) -> Result<Release, DecodeReleaseError> {
-    decode(index, chunks, limit).map_err(|problem| with_secret(index, problem))
+    decode(index, chunks, limit).map_err(|problem| decode_error(index, problem))
 }
 
-fn with_secret(index: &Value, problem: DecodeProblem) -> DecodeReleaseError {
+fn decode_error(index: &Value, problem: DecodeProblem) -> DecodeReleaseError {
     DecodeReleaseError {
         namespace: index["metadata"]["namespace"].as_str().unwrap_or_default().to_owned(),
         index: name(index).to_owned(),

@@ -5,6 +5,7 @@
 //! of the certificate provider, are maps with sorted keys.
 
 use mainstay_gocompat::json::{self, Html, JsonWriter, Numbers};
+use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, FieldType, JsonForm, TypeDefinition};
 use serde_json::{Map, Value};
 
@@ -24,14 +25,13 @@ pub(crate) fn object_jsons(objects: &[Value]) -> Vec<String> {
 }
 
 fn definition(object: &Value) -> Option<&'static TypeDefinition> {
-    let api_version = object["apiVersion"].as_str()?;
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    builtin::definition(&builtin::definition_name(group, version, object["kind"].as_str()?)?)
+    let gvk = Gvk::from_api_version(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    builtin::definition(&builtin::definition_name(&gvk.group, &gvk.version, &gvk.kind)?)
 }
 
-/// The steps of the renderer, in their order.
+/// The stages of the renderer, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum RenderStage {
     ServiceAccounts,
     Permissions,
     ClusterPermissions,
@@ -48,29 +48,39 @@ enum Step {
 fn typed_objects(objects: &[Value]) -> Vec<bool> {
     let kind = |at: usize| objects.get(at).and_then(|object| object["kind"].as_str()).unwrap_or("");
     let name = |at: usize| objects.get(at).map(|object| &object["metadata"]["name"]);
-    let mut step = Step::ServiceAccounts;
+    let mut stage = RenderStage::ServiceAccounts;
     let mut binding_of_role = false;
     let mut typed = Vec::with_capacity(objects.len());
     for at in 0..objects.len() {
         let pair = |binding: &str| kind(at + 1) == binding && name(at) == name(at + 1);
         let found = match kind(at) {
-            "ServiceAccount" if step <= Step::ServiceAccounts => Step::ServiceAccounts,
-            "Role" if step <= Step::Permissions && pair("RoleBinding") => Step::Permissions,
-            "ClusterRole" if step <= Step::ClusterPermissions && pair("ClusterRoleBinding") => {
-                Step::ClusterPermissions
+            "ServiceAccount" if stage <= RenderStage::ServiceAccounts => {
+                RenderStage::ServiceAccounts
             }
-            "RoleBinding" | "ClusterRoleBinding" if binding_of_role => step,
-            "CustomResourceDefinition" if step <= Step::Definitions => Step::Definitions,
-            "Deployment" => Step::Deployments,
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Step::Webhooks,
-            "Service" if step >= Step::Deployments => Step::Services,
-            _ if step >= Step::Deployments => Step::Certificates,
-            _ => Step::OtherObjects,
+            "Role" if stage <= RenderStage::Permissions && pair("RoleBinding") => {
+                RenderStage::Permissions
+            }
+            "ClusterRole"
+                if stage <= RenderStage::ClusterPermissions && pair("ClusterRoleBinding") =>
+            {
+                RenderStage::ClusterPermissions
+            }
+            "RoleBinding" | "ClusterRoleBinding" if binding_of_role => stage,
+            "CustomResourceDefinition" if stage <= RenderStage::Definitions => {
+                RenderStage::Definitions
+            }
+            "Deployment" => RenderStage::Deployments,
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+                RenderStage::Webhooks
+            }
+            "Service" if stage >= RenderStage::Deployments => RenderStage::Services,
+            _ if stage >= RenderStage::Deployments => RenderStage::Certificates,
+            _ => RenderStage::OtherObjects,
         };
         binding_of_role = matches!(kind(at), "Role" | "ClusterRole")
-            && matches!(found, Step::Permissions | Step::ClusterPermissions);
-        step = step.max(found);
-        typed.push(!matches!(found, Step::OtherObjects | Step::Certificates));
+            && matches!(found, RenderStage::Permissions | RenderStage::ClusterPermissions);
+        stage = stage.max(found);
+        typed.push(!matches!(found, RenderStage::OtherObjects | RenderStage::Certificates));
     }
     typed
 }

@@ -1,7 +1,7 @@
 //! Hooks: objects that Helm runs at a point of an operation, by their annotation `helm.sh/hook`.
 
 use crate::chart::absent_if_null;
-use crate::release::{text_unless_empty, time, time_text};
+use crate::release::{text_unless_empty, texts_unless_empty, time, time_text};
 use jiff::Timestamp;
 use mainstay_gocompat::json::JsonWriter;
 use serde::Deserialize;
@@ -69,9 +69,9 @@ pub struct HookExecution {
     pub phase: String,
 }
 
-/// What the annotations make of a rendered object.
+/// Where a rendered object goes, by its annotations.
 #[derive(Debug)]
-pub(crate) enum Rendered {
+pub(crate) enum RenderedTarget {
     /// An object of the manifest.
     Manifest,
     /// A hook.
@@ -81,18 +81,18 @@ pub(crate) enum Rendered {
 }
 
 /// Reads the hook annotations of an object. `json` is the object as rendered, `path` its template.
-pub(crate) fn classify(object: &Value, json: &str, path: &str) -> Rendered {
+pub(crate) fn classify(object: &Value, json: &str, path: &str) -> RenderedTarget {
     let annotation = |name: &str| object["metadata"]["annotations"][name].as_str();
     let words = |name: &str| -> Vec<String> {
         let list = annotation(name).into_iter().flat_map(|list| list.split(','));
         list.map(|word| word.trim().to_lowercase()).collect()
     };
     if annotation("helm.sh/hook").is_none() {
-        return Rendered::Manifest;
+        return RenderedTarget::Manifest;
     }
     let mut events = words("helm.sh/hook");
     if events.iter().any(|event| !EVENTS.contains(&event.as_str())) {
-        return Rendered::Dropped;
+        return RenderedTarget::Dropped;
     }
     for event in &mut events {
         if event == "test-success" {
@@ -100,7 +100,7 @@ pub(crate) fn classify(object: &Value, json: &str, path: &str) -> Rendered {
         }
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Rendered::Hook(Box::new(ReleaseHook {
+    RenderedTarget::Hook(Box::new(ReleaseHook {
         name: text(&object["metadata"]["name"]),
         kind: text(&object["kind"]),
         path: path.to_owned(),
@@ -122,7 +122,7 @@ impl ReleaseHook {
         text_unless_empty(writer, "kind", &self.kind);
         text_unless_empty(writer, "path", &self.path);
         text_unless_empty(writer, "manifest", &self.manifest);
-        write_words(writer, "events", &self.events);
+        texts_unless_empty(writer, "events", &self.events);
         writer.key("last_run");
         writer.open('{');
         writer.key("started_at");
@@ -136,20 +136,8 @@ impl ReleaseHook {
             writer.key("weight");
             writer.raw(&self.weight.to_string());
         }
-        write_words(writer, "delete_policies", &self.delete_policies);
-        write_words(writer, "output_log_policies", &self.output_log_policies);
+        texts_unless_empty(writer, "delete_policies", &self.delete_policies);
+        texts_unless_empty(writer, "output_log_policies", &self.output_log_policies);
         writer.close('}');
     }
-}
-
-fn write_words(writer: &mut JsonWriter<'_>, name: &str, words: &[String]) {
-    if words.is_empty() {
-        return;
-    }
-    writer.key(name);
-    writer.open('[');
-    for word in words {
-        writer.text(word);
-    }
-    writer.close(']');
 }

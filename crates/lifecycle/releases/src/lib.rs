@@ -12,10 +12,10 @@
 //!
 //! * [`Release`] is the data. Its methods are the status changes of an installation and an upgrade.
 //! * [`ReleaseContent`] turns the objects of a bundle into chart, manifest and hooks, as Helm and the
-//!   post-renderers of operator-controller do. [`install_order`] and [`uninstall_order`] are Helm's orders of kinds.
+//!   post-renderers of operator-controller do.
 //! * [`EncodedRelease`] and [`decode_release`] write and read the Secrets.
-//! * [`history`] decides over all releases of an extension: the deployed one, the base of an upgrade, the next
-//!   version, and which releases are pruned.
+//! * [`history`] decides over all releases of an extension: the deployed one, whether another one is needed, and
+//!   which releases are pruned.
 //!
 //! This crate reads no cluster, writes no objects and renders no templates. It does not know when to install: the
 //! applier of a ClusterExtension does.
@@ -32,15 +32,14 @@ mod release;
 mod secrets;
 
 pub use chart::{Chart, ChartFile, ChartMaintainer, ChartMetadata};
-pub use content::{ReleaseContent, ReleaseOwner};
+pub use content::{ReleaseContent, ReleaseOwner, keeps_resource};
 pub use decode::{
     DecodeProblem, DecodeReleaseError, MAX_DECODED_BYTES, decode_release, extra_chunk_names,
 };
 pub use hook::{HookExecution, ReleaseHook};
-pub use lifecycle::ReleaseAction;
-pub use order::{install_order, uninstall_order};
+pub use lifecycle::{NULL_LABEL, ReleaseAction};
 pub use release::{Release, ReleaseInfo, ReleaseStatus};
 pub use secrets::{
     CHUNK_BYTES, CHUNK_SECRET_TYPE, EncodeReleaseError, EncodedRelease, INDEX_SECRET_TYPE,
-    MAX_CHUNKS, STORAGE_OWNER, SecretWrite, chunks_selector, index_selector, secret_name,
+    MAX_CHUNKS, STORAGE_OWNER, SecretWrite, index_selector, secret_name,
 };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The value of a label that removes it on upgrade.
-const NULL_LABEL: &str = "null";
+pub const NULL_LABEL: &str = "null";
 
 /// The operation that made a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Release {
         release
     }
 
-    /// The release of an upgrade that begins. `last` is the newest release, `base` the one that the
-    /// upgrade starts from ([`history::upgrade_base`](crate::history::upgrade_base)).
+    /// The release of an upgrade that begins. `last` is the newest release. `base` is the release that the
+    /// upgrade starts from: the deployed one, or else the newest one.
     ///
     /// Labels of the newest release stay unless the new ones replace them or say `null`.
     pub fn pending_upgrade(
@@ -102,17 +102,6 @@ impl Release {
         self.info.status = ReleaseStatus::Superseded;
     }
 
-    /// Notes that the deletion of the objects begins.
-    pub fn begin_uninstall(&mut self, now: Timestamp) {
-        self.info.deleted = Some(now);
-        self.set_status(ReleaseStatus::Uninstalling, "Deletion in progress (or silently failed)");
-    }
-
-    /// Notes that all objects were deleted.
-    pub fn complete_uninstall(&mut self) {
-        self.set_status(ReleaseStatus::Uninstalled, "Uninstallation complete");
-    }
-
     fn set_status(&mut self, status: ReleaseStatus, description: &str) {
         self.info.status = status;
         description.clone_into(&mut self.info.description);
@@ -163,9 +152,6 @@ mod tests {
         assert_eq!(third.labels, labels(&[("kept", "1"), ("replaced", "2")]));
         first.supersede();
         assert_eq!(first.info.description, "Install complete");
-        first.begin_uninstall(at(40));
-        assert_eq!(first.info.deleted, Some(at(40)));
-        first.complete_uninstall();
-        assert_eq!(first.info.status.as_str(), "uninstalled");
+        assert_eq!(first.info.status, ReleaseStatus::Superseded);
     }
 }

@@ -1,7 +1,5 @@
-//! Helm's order of kinds, by which it creates and deletes the objects of a release.
+//! Helm's order of kinds, by which it creates the objects of a release.
 
-use crate::content::file_name;
-use crate::go_json::object_jsons;
 use serde_json::Value;
 
 /// The kinds in the order in which Helm 3 creates them.
@@ -44,31 +42,13 @@ const INSTALL_ORDER: [&str; 36] = [
     "APIService",
 ];
 
-/// The kinds whose place in the order of deletion is not the reverse: Services go before workloads.
-const UNINSTALL_FIRST: [&str; 4] = ["APIService", "Ingress", "IngressClass", "Service"];
-
 /// The positions of the objects in the order in which Helm creates them: by kind, other kinds last
 /// in alphabetical order, and within a kind by the names of their files in the chart.
 ///
-/// `objects` are in the order of the renderer.
-pub fn install_order(objects: &[Value]) -> Vec<usize> {
-    let jsons = object_jsons(objects);
-    let names: Vec<String> = jsons.iter().map(|json| file_name(json)).collect();
-    order_by_file_name(objects, &names)
-}
-
-/// As [`install_order`], with the names of the files.
+/// `objects` are in the order of the renderer, `names` are those of their files.
 pub(crate) fn order_by_file_name(objects: &[Value], names: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..objects.len()).collect();
     order.sort_by_key(|&at| (install_key(kind(&objects[at])), &names[at]));
-    order
-}
-
-/// The positions of the objects in the order in which Helm deletes them. Objects of one kind keep
-/// their order.
-pub fn uninstall_order(objects: &[Value]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..objects.len()).collect();
-    order.sort_by_key(|&at| uninstall_key(kind(&objects[at])));
     order
 }
 
@@ -85,23 +65,21 @@ fn install_key(kind: &str) -> (usize, &str) {
     }
 }
 
-fn uninstall_key(kind: &str) -> (usize, &str) {
-    if let Some(place) = UNINSTALL_FIRST.iter().position(|known| *known == kind) {
-        return (place, "");
-    }
-    match INSTALL_ORDER.iter().rev().position(|known| *known == kind) {
-        Some(place) => (UNINSTALL_FIRST.len() + place, ""),
-        None => (UNINSTALL_FIRST.len() + INSTALL_ORDER.len(), kind),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::file_name;
+    use crate::go_json::object_jsons;
     use serde_json::json;
 
     fn objects(kinds: &[&str]) -> Vec<Value> {
         kinds.iter().map(|kind| json!({"kind": kind})).collect()
+    }
+
+    /// The order in which Helm creates the objects.
+    fn install_order(objects: &[Value]) -> Vec<usize> {
+        let names: Vec<String> = object_jsons(objects).iter().map(|json| file_name(json)).collect();
+        order_by_file_name(objects, &names)
     }
 
     fn sorted<'k>(kinds: &[&'k str], order: &[usize]) -> Vec<&'k str> {
@@ -114,15 +92,6 @@ mod tests {
         assert_eq!(
             sorted(&kinds, &install_order(&objects(&kinds))),
             ["Namespace", "Deployment", "Apple", "ValidatingWebhookConfiguration", "Zebra"]
-        );
-    }
-
-    #[test]
-    fn services_are_deleted_before_workloads() {
-        let kinds = ["Namespace", "Secret", "SecretList", "Deployment", "Service", "Other", "Job"];
-        assert_eq!(
-            sorted(&kinds, &uninstall_order(&objects(&kinds))),
-            ["Service", "Job", "Deployment", "SecretList", "Secret", "Namespace", "Other"]
         );
     }
 

@@ -158,7 +158,7 @@ impl Release {
         self.chart.write(&mut writer);
         if !self.config.is_empty() {
             writer.key("config");
-            fields(&mut writer, &self.config);
+            writer.object(&self.config);
         }
         text_unless_empty(&mut writer, "manifest", &self.manifest);
         if !self.hooks.is_empty() {
@@ -208,7 +208,7 @@ impl ReleaseInfo {
         text_unless_empty(writer, "notes", &self.notes);
         if !self.resources.is_empty() {
             writer.key("resources");
-            fields(writer, &self.resources);
+            writer.object(&self.resources);
         }
         writer.close('}');
     }
@@ -227,22 +227,25 @@ pub(crate) fn text_unless_empty(writer: &mut JsonWriter<'_>, name: &str, value: 
     }
 }
 
+/// Writes a list of texts, which Go omits if it is empty.
+pub(crate) fn texts_unless_empty(writer: &mut JsonWriter<'_>, name: &str, values: &[String]) {
+    if values.is_empty() {
+        return;
+    }
+    writer.key(name);
+    writer.open('[');
+    for value in values {
+        writer.text(value);
+    }
+    writer.close(']');
+}
+
 /// Writes a map of texts.
 pub(crate) fn texts(writer: &mut JsonWriter<'_>, texts: &BTreeMap<String, String>) {
     writer.open('{');
     for (name, value) in texts {
         writer.key(name);
         writer.text(value);
-    }
-    writer.close('}');
-}
-
-/// Writes an object.
-pub(crate) fn fields(writer: &mut JsonWriter<'_>, fields: &Map<String, Value>) {
-    writer.open('{');
-    for (name, value) in fields {
-        writer.key(name);
-        writer.value(value);
     }
     writer.close('}');
 }

@@ -1,7 +1,7 @@
 //! JSON writer, compact or indented.
 
 use super::{Html, Numbers, number, text::text};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Blanks for each level of indented text.
 const STEP: usize = 4;
@@ -90,15 +90,18 @@ impl<'o> JsonWriter<'o> {
                 }
                 self.close(']');
             }
-            Value::Object(fields) => {
-                self.open('{');
-                for (name, value) in fields {
-                    self.key(name);
-                    self.value(value);
-                }
-                self.close('}');
-            }
+            Value::Object(fields) => self.object(fields),
         }
+    }
+
+    /// Writes an object. The caller has limited its depth.
+    pub fn object(&mut self, fields: &Map<String, Value>) {
+        self.open('{');
+        for (name, value) in fields {
+            self.key(name);
+            self.value(value);
+        }
+        self.close('}');
     }
 
     /// Writes a valid JSON text; only its blanks change.

@@ -4,6 +4,9 @@
 //! path). A single rule of the owner covers each of these parts, or none does. Kubernetes does the
 //! same (`k8s.io/component-helpers`, `auth/rbac/validation`), and the missing parts belong to its
 //! message.
+//!
+//! The preflight of extensions has the same comparison (`mainstay_permissions`, `covering.rs`), because its
+//! layer does not depend on this crate. A change of one comparison needs the same change of the other.
 
 use super::rules::{PolicyRule, covers_path, quote_list};
 use std::collections::{BTreeSet, HashMap, HashSet};

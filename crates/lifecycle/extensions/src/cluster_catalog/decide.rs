@@ -1,7 +1,7 @@
 //! Decisions about a ClusterCatalog: the next step, and the status after it. Plain functions of plain data.
 
-use crate::conditions::{self, condition};
 use jiff::{SignedDuration, Timestamp};
+use mainstay_api::conditions::{condition, set_condition};
 use mainstay_api::names::olm_v1::{CATALOG_FINALIZER, CATALOG_NAME_LABEL};
 use mainstay_api::{
     AvailabilityMode, ClusterCatalog, ClusterCatalogConditionType, ClusterCatalogReason,
@@ -134,7 +134,7 @@ pub(super) fn withdrawn(catalog: &ClusterCatalog, now: Time) -> ClusterCatalogSt
     let generation = catalog.metadata.generation;
     let mut set = |kind, status_value, reason, message: &str| {
         let condition = condition(kind, status_value, reason, message, generation);
-        conditions::set(&mut status.conditions, condition, now);
+        set_condition(&mut status.conditions, condition, now);
     };
     let (serving, progressing) =
         (&ClusterCatalogConditionType::Serving, &ClusterCatalogConditionType::Progressing);
@@ -186,7 +186,7 @@ pub(super) fn reported(
         }
     };
     for condition in new {
-        conditions::set(&mut status.conditions, condition, now);
+        set_condition(&mut status.conditions, condition, now);
     }
     status
 }
@@ -194,8 +194,8 @@ pub(super) fn reported(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conditions::{MAX_MESSAGE, TRUNCATED};
     use mainstay_api::ImageSource;
+    use mainstay_api::conditions::{MAX_MESSAGE, TRUNCATED};
 
     fn time(minute: i64) -> Timestamp {
         Timestamp::from_second(minute * 60).unwrap()

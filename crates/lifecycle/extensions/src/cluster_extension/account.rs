@@ -6,8 +6,6 @@ use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::features::TrustMode;
 use mainstay_api::ClusterExtension;
-use mainstay_controller::api_message;
-use mainstay_object::builtin;
 
 /// The name of the account with whose permissions the objects of an extension are written; empty for that
 /// of the process.
@@ -28,24 +26,15 @@ pub(super) async fn client(
     context: &Context,
     extension: &ClusterExtension,
 ) -> Result<AccountClient, Failure> {
-    let account_name = name(context, extension);
     if context.features.trust == TrustMode::ClusterAdmin {
-        return Ok(AccountClient { cluster: context.cluster.clone(), account: account_name });
+        return Ok(AccountClient::of_process(context));
     }
     let namespace = &*extension.spec.namespace;
     let account = extension.spec.service_account.as_ref();
     let name = account.map(|account| &*account.name).unwrap_or_default();
-    let found = context.cluster.find(&builtin::SERVICE_ACCOUNT, Some(namespace), name).await;
-    let why = match found {
-        Ok(Some(_)) => {
-            let client = context.cluster.clone().impersonating(namespace, name);
-            let cluster = client.map_err(|error| Failure::retrying(api_message(&error)))?;
-            return Ok(AccountClient { cluster, account: account_name });
-        }
-        Ok(None) => format!("service account \"{name}\" not found in namespace \"{namespace}\""),
-        Err(error) => api_message(&error),
-    };
-    Err(Failure::retrying(format!(
-        "operation cannot proceed due to the following validation error(s): {why}"
-    )))
+    AccountClient::of_service_account(context, namespace, name).await.map_err(|why| {
+        Failure::retrying(format!(
+            "operation cannot proceed due to the following validation error(s): {why}"
+        ))
+    })
 }

@@ -11,6 +11,7 @@ use mainstay_api::names::olm_v1::OBJECT_FIELD_MANAGER;
 use mainstay_client::{Cluster, DeleteOptions, Patch, Propagation};
 use mainstay_controller::api_message;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource};
+use mainstay_releases::keeps_resource;
 use serde_json::{Value, json};
 
 /// The label and annotations with which Helm marks the objects of a release. Upstream takes over an
@@ -283,19 +284,23 @@ pub(super) fn install_failure(errors: &[String]) -> Failure {
     Failure::retrying(format!("{} {noun} occurred:\n{}\n", errors.len(), lines.concat()))
 }
 
-/// Deletes an object that the extension does not have any more.
+/// Deletes an object that the extension does not have any more, unless its annotation
+/// `helm.sh/resource-policy` keeps it, as Helm does.
 pub(super) async fn delete(
     cluster: &Cluster,
     resource: &Resource,
     name: &NamespacedName,
 ) -> mainstay_client::Result<()> {
     let namespace = Some(&*name.namespace).filter(|namespace| !namespace.is_empty());
+    let found = cluster.find(resource, namespace, &name.name).await?;
+    let Some(found) = found else { return Ok(()) };
+    let metadata = found.fields().get("metadata").and_then(Value::as_object);
+    if metadata.is_some_and(keeps_resource) {
+        return Ok(());
+    }
     let options =
         DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    match cluster.delete(resource, namespace, &name.name, &options).await {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
+    cluster.ensure_deleted(resource, namespace, &name.name, &options).await.map(drop)
 }
 
 /// Whether an object as stored has all that is wanted of it: what the server and others added does not

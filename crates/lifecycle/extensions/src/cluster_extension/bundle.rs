@@ -36,7 +36,8 @@ pub(super) async fn render(
         let digest = pull.resolve().await?;
         pull.fetch(&digest).await
     };
-    let pulled = pulled.await.map_err(|error| Failure::retrying(PullText(&error).to_string()))?;
+    let unavailable = |error| Failure::content_unavailable(PullText(&error).to_string());
+    let pulled = pulled.await.map_err(unavailable)?;
     let puller = context.puller.clone();
     let read = move || puller.registry_v1(&pulled).map_err(|error| read_failure(&error));
     let bundle = mainstay_images::blocking(read, Failure::retrying).await?;
@@ -90,7 +91,7 @@ fn parse_reference(image: &str) -> Result<ImageReference, Failure> {
 
 fn read_failure(error: &RegistryV1Error) -> Failure {
     match error {
-        RegistryV1Error::Unpack(error) => Failure::retrying(format!(
+        RegistryV1Error::Unpack(error) => Failure::content_unavailable(format!(
             "error applying image: unpacking layer: {}",
             LayerText(error)
         )),

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::preflight;
 use super::releases::{self, History, ReleasePlan};
 use super::resolve::{self, CatalogInput, Resolution};
-use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress};
+use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress, Report};
 use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use mainstay_api::names::olm_v1::{
     CONTENT_MANAGER_CACHE_FINALIZER, OWNER_NAME_LABEL, UNPACK_CACHE_FINALIZER,
 };
 use mainstay_api::{ClusterExtension, Time, resources};
-use mainstay_client::{Action, Backoff, EventType, Patch, Reconciler};
+use mainstay_client::{Action, Backoff, Patch, Reconciler};
 use mainstay_controller::{
     Controllers, KeyQueue, WithOperation as _, api_message, decision, patch,
 };
@@ -56,13 +56,32 @@ struct Memory {
 /// What follows a reconciliation as long as its input is the same.
 #[derive(Clone)]
 enum Next {
-    /// Nothing, as long as these objects are as they were left.
-    Rest { objects: Arc<BTreeSet<ObjectKey>>, releases: u64 },
-    /// Another attempt, at a time of the clock's [`Clock::elapsed`](mainstay_clock::Clock::elapsed), after
-    /// so many failures.
-    Retry { due: Duration, failures: u32 },
+    /// Nothing, as long as these objects and releases are as they were left; another attempt in time, if the
+    /// content of the bundle was not available.
+    Unchanged { objects: Arc<BTreeSet<ObjectKey>>, releases: u64, retry: Option<Retry> },
+    /// Another attempt.
+    Retry(Retry),
     /// Nothing: only another input can help.
     Blocked,
+}
+
+/// When the next attempt is made.
+#[derive(Clone, Copy)]
+struct Retry {
+    /// A time of the clock's [`Clock::elapsed`](mainstay_clock::Clock::elapsed).
+    due: Duration,
+    /// The number of attempts in a row that need another one.
+    failures: u32,
+}
+
+impl Next {
+    const fn retry(&self) -> Option<Retry> {
+        match self {
+            Self::Retry(retry) => Some(*retry),
+            Self::Unchanged { retry, .. } => *retry,
+            Self::Blocked => None,
+        }
+    }
 }
 
 /// Registers the controller. `retry` has the first and the longest pause before another attempt.
@@ -122,9 +141,9 @@ impl Reconciler for Controller {
         };
         if extension.metadata.deletion_timestamp.is_some() {
             self.memories.lock().remove(key);
-            return self.release(key, &extension).await;
+            return self.remove_finalizers(&extension).await;
         }
-        if self.add_finalizers(key, &extension).await? {
+        if self.add_finalizers(&extension).await? {
             // The watch event of this write goes on.
             return Ok(Action::Done);
         }
@@ -143,35 +162,49 @@ impl Reconciler for Controller {
         let memory = self.memories.lock().get(key).cloned();
         let memory = memory.filter(|memory| memory.input == input);
         if let Some(memory) = &memory
-            && let Some(action) = self.rest(key, &extension, &memory.next)
+            && let Some(action) = self.unchanged_action(key, &extension, &memory.next)
         {
-            self.report(key, &extension, &memory.outcome, None).await?;
+            self.report(&extension, &memory.outcome).await?;
             return Ok(action);
         }
         let _turn = context.turns.of(package).await;
+        if !is_current(context.extensions.get(key).as_deref(), &extension) {
+            // The event of the change enqueued it meanwhile.
+            return Ok(Action::After(Duration::ZERO));
+        }
         let attempt = Attempt { context, extension: &extension, input: &catalogs };
         let (outcome, result) = Box::pin(attempt.run()).await;
-        self.report(key, &extension, &outcome, result.as_ref().err()).await?;
-        let (next, action) = match result {
-            Ok(objects) => {
-                let releases = self.releases(key);
-                (Next::Rest { objects: Arc::new(objects), releases }, Action::Done)
-            }
-            Err(failure) if failure.is_retried() => {
-                let failures = match memory.map(|memory| memory.next) {
-                    Some(Next::Retry { failures, .. }) => failures,
-                    _ => 0,
-                };
-                let wait = self.retry.wait_after(failures);
-                let due = context.clock.elapsed().saturating_add(wait);
-                let failures = failures.saturating_add(1);
-                (Next::Retry { due, failures }, Action::After(wait))
-            }
-            Err(_) => (Next::Blocked, Action::Done),
+        let retry = || {
+            let last = memory.and_then(|memory| memory.next.retry());
+            let failures = last.map_or(0, |retry| retry.failures);
+            let due = context.clock.elapsed().saturating_add(self.retry.wait_after(failures));
+            Retry { due, failures: failures.saturating_add(1) }
         };
-        self.memories.lock().insert(key.clone(), Memory { input, outcome, next });
+        let next = match result {
+            Ok(AppliedObjects { keys, is_stale }) => Next::Unchanged {
+                objects: Arc::new(keys),
+                releases: self.release_fingerprint(key),
+                retry: is_stale.then(retry),
+            },
+            Err(failure) if failure.is_retried() => Next::Retry(retry()),
+            Err(_) => Next::Blocked,
+        };
+        let action = self.wait_for(next.retry());
+        let memory = Memory { input, outcome, next };
+        // Before the report: a conflict there does not undo the attempt.
+        self.memories.lock().insert(key.clone(), memory.clone());
+        self.report(&extension, &memory.outcome).await?;
         Ok(action)
     }
+}
+
+/// Whether an extension has still the spec that an attempt would be made for.
+fn is_current(now: Option<&ClusterExtension>, read: &ClusterExtension) -> bool {
+    now.is_some_and(|now| {
+        let (now, read) = (&now.metadata, &read.metadata);
+        (&now.uid, now.generation, now.deletion_timestamp)
+            == (&read.uid, read.generation, read.deletion_timestamp)
+    })
 }
 
 /// A fingerprint of all that a reconciliation depends on, but releases and objects.
@@ -190,30 +223,35 @@ fn fingerprint(context: &Context, extension: &ClusterExtension, catalogs: &Catal
 }
 
 impl Controller {
+    /// When to look again.
+    fn wait_for(&self, retry: Option<Retry>) -> Action {
+        let elapsed = self.context.clock.elapsed();
+        retry.map_or(Action::Done, |retry| Action::After(retry.due.saturating_sub(elapsed)))
+    }
+
     /// What to do without another attempt; none if one is needed. The input is that of the last one.
-    fn rest(
+    fn unchanged_action(
         &self,
         key: &NamespacedName,
         extension: &ClusterExtension,
         next: &Next,
     ) -> Option<Action> {
-        match next {
-            Next::Rest { objects, releases } => {
-                let account = account::name(&self.context, extension);
-                let same = *releases == self.releases(key)
-                    && self.context.managed.are_untouched(&account, objects);
-                same.then_some(Action::Done)
-            }
-            Next::Retry { due, .. } => {
-                let wait = due.saturating_sub(self.context.clock.elapsed());
-                (!wait.is_zero()).then_some(Action::After(wait))
-            }
-            Next::Blocked => Some(Action::Done),
+        if next.retry().is_some_and(|retry| retry.due <= self.context.clock.elapsed()) {
+            return None;
         }
+        if let Next::Unchanged { objects, releases, .. } = next {
+            let account = account::name(&self.context, extension);
+            let is_same = *releases == self.release_fingerprint(key)
+                && self.context.managed.are_untouched(&account, objects);
+            if !is_same {
+                return None;
+            }
+        }
+        Some(self.wait_for(next.retry()))
     }
 
     /// A fingerprint of the releases of an extension.
-    fn releases(&self, key: &NamespacedName) -> u64 {
+    fn release_fingerprint(&self, key: &NamespacedName) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (_, release) in self.context.releases.indexed(&key.name) {
             release.hash(&mut hasher);
@@ -223,28 +261,20 @@ impl Controller {
 
     /// Removes the finalizers. The garbage collector deletes the objects, of which the extension is the
     /// owner.
-    async fn release(
-        &self,
-        key: &NamespacedName,
-        extension: &ClusterExtension,
-    ) -> Result<Action, Error> {
+    async fn remove_finalizers(&self, extension: &ClusterExtension) -> Result<Action, Error> {
         let (ours, others): (Vec<_>, Vec<_>) = extension
             .metadata
             .finalizers
             .iter()
             .partition(|name| FINALIZERS.contains(&name.as_str()));
         if !ours.is_empty() {
-            self.write_finalizers(key, extension, &json!(others)).await?;
+            self.write_finalizers(extension, &json!(others)).await?;
         }
         Ok(Action::Done)
     }
 
-    /// Adds missing finalizers; returns whether there were any.
-    async fn add_finalizers(
-        &self,
-        key: &NamespacedName,
-        extension: &ClusterExtension,
-    ) -> Result<bool, Error> {
+    /// Adds missing finalizers; returns whether one was missing.
+    async fn add_finalizers(&self, extension: &ClusterExtension) -> Result<bool, Error> {
         let mut finalizers = extension.metadata.finalizers.clone();
         for name in FINALIZERS {
             if !finalizers.iter().any(|present| present == name) {
@@ -254,13 +284,12 @@ impl Controller {
         if finalizers.len() == extension.metadata.finalizers.len() {
             return Ok(false);
         }
-        self.write_finalizers(key, extension, &json!(finalizers)).await?;
+        self.write_finalizers(extension, &json!(finalizers)).await?;
         Ok(true)
     }
 
     async fn write_finalizers(
         &self,
-        key: &NamespacedName,
         extension: &ClusterExtension,
         finalizers: &serde_json::Value,
     ) -> Result<(), Error> {
@@ -268,8 +297,8 @@ impl Controller {
             "resourceVersion": extension.metadata.resource_version,
             "finalizers": finalizers,
         }}));
-        let resource = &resources::CLUSTER_EXTENSION;
-        match self.context.cluster.patch(resource, None, &key.name, &patch).await {
+        let (resource, name) = (&resources::CLUSTER_EXTENSION, &*extension.metadata.name);
+        match self.context.cluster.patch(resource, None, name, &patch).await {
             // The object went meanwhile.
             Err(error) if error.is_not_found() => Ok(()),
             written => {
@@ -279,45 +308,18 @@ impl Controller {
     }
 
     /// Writes the status if it differs.
-    async fn report(
-        &self,
-        key: &NamespacedName,
-        extension: &ClusterExtension,
-        outcome: &Outcome,
-        failure: Option<&Failure>,
-    ) -> Result<(), Error> {
+    async fn report(&self, extension: &ClusterExtension, outcome: &Outcome) -> Result<(), Error> {
         let context = &self.context;
         let status = status::after(extension, outcome, Time::new(context.clock.now()));
         let Some(patch) = patch::of_view(extension, &status)? else { return Ok(()) };
-        let resource = &resources::CLUSTER_EXTENSION;
-        match context.cluster.patch_status(resource, None, &key.name, &patch).await {
+        let (resource, name) = (&resources::CLUSTER_EXTENSION, &*extension.metadata.name);
+        match context.cluster.patch_status(resource, None, name, &patch).await {
             Err(error) if error.is_not_found() => return Ok(()),
             written => written.map(drop).during("writing the status of a ClusterExtension")?,
         }
-        let (decision, event, why) = match (failure, &outcome.installed) {
-            (Some(failure), _) if failure.is_retried() => {
-                ("retrying", (EventType::Warning, "Retrying"), failure.message().to_owned())
-            }
-            (Some(failure), _) => {
-                ("blocked", (EventType::Warning, "Blocked"), failure.message().to_owned())
-            }
-            (None, Installed::Bundle(bundle)) => {
-                let why = format!("{} {} is installed", bundle.name, bundle.version);
-                ("installed", (EventType::Normal, "Installed"), why)
-            }
-            (None, _) => return Ok(()),
-        };
-        decision::log("ClusterExtension", &key.name, decision, &why);
-        let said = |status: &mainstay_api::ClusterExtensionStatus| {
-            let summary = |condition: &mainstay_api::Condition| {
-                (condition.kind.clone(), condition.status.clone(), condition.message.clone())
-            };
-            let counts = |condition: &&mainstay_api::Condition| {
-                condition.kind == "Installed" || condition.kind == "Progressing"
-            };
-            status.conditions.iter().filter(counts).map(summary).collect::<BTreeSet<_>>()
-        };
-        if said(&extension.status) != said(&status) {
+        let Some(Report { decision, event, why }) = status::report(outcome) else { return Ok(()) };
+        decision::log("ClusterExtension", name, decision, &why);
+        if status::has_news(&extension.status, &status) {
             context.recorder.publish(&extension.to_object()?, event.0, event.1, why);
         }
         Ok(())
@@ -332,7 +334,22 @@ pub(super) struct Attempt<'a> {
 }
 
 /// The objects of an extension, or why they are not as its spec says.
-pub(super) type Applied = Result<BTreeSet<ObjectKey>, Failure>;
+pub(super) type Applied = Result<AppliedObjects, Failure>;
+
+/// The objects of an extension.
+#[derive(Debug, Default)]
+pub(super) struct AppliedObjects {
+    pub(super) keys: BTreeSet<ObjectKey>,
+    /// Whether the content of the bundle could not be pulled, so that these are the objects of the release
+    /// that is there, and a change of the configuration may be missing.
+    pub(super) is_stale: bool,
+}
+
+impl AppliedObjects {
+    fn of(wanted: &[WantedObject]) -> Self {
+        Self { keys: wanted.iter().map(WantedObject::key).collect(), is_stale: false }
+    }
+}
 
 /// The chosen bundle, as the status names it.
 pub(super) fn installed_bundle(context: &Context, choice: &ExtensionChoice) -> InstalledBundle {
@@ -434,15 +451,16 @@ impl Attempt<'_> {
         client: &AccountClient,
         history: History,
         choice: &ExtensionChoice,
-    ) -> Result<(InstalledBundle, BTreeSet<ObjectKey>), Failure> {
+    ) -> Result<(InstalledBundle, AppliedObjects), Failure> {
         let bundle = installed_bundle(self.context, choice);
         let rendered = match bundle::render(self.context, self.extension, &choice.image).await {
             Ok(rendered) => rendered,
-            // Its content is not needed as long as it is the installed one.
-            Err(failure) if failure.is_retried() => {
+            // Meanwhile the installed bundle stays, as upstream.
+            Err(failure) if failure.is_content_unavailable() => {
                 let installed = history.installed();
                 if installed.is_some_and(|installed| installed.name == bundle.name) {
-                    return Ok((bundle, self.repair(client, &history).await?));
+                    let objects = self.repair(client, &history).await?;
+                    return Ok((bundle, AppliedObjects { is_stale: true, ..objects }));
                 }
                 return Err(failure);
             }
@@ -461,7 +479,7 @@ impl Attempt<'_> {
         let _installing = self.context.installing.lock().await;
         let operation =
             if history.last().is_some() { Operation::Upgrade } else { Operation::Install };
-        let previous = history.base_objects();
+        let previous = history.base_objects()?;
         let existing = apply::find_existing(&client.cluster, &wanted, self.marks(), operation);
         let existing = existing.await.map_err(|failure| {
             failure.within("failed to get release state using server-side dry-run")
@@ -474,7 +492,7 @@ impl Attempt<'_> {
         };
         writer.finish(written.as_ref().err()).await?;
         written?;
-        Ok((bundle, wanted.iter().map(WantedObject::key).collect()))
+        Ok((bundle, AppliedObjects::of(&wanted)))
     }
 
     /// The objects of a release with Helm's marks.
@@ -514,13 +532,12 @@ impl Attempt<'_> {
         self.write_changed(client, wanted.iter().zip(existing)).await?;
         let kept: BTreeSet<ObjectKey> = wanted.iter().map(WantedObject::key).collect();
         for key in previous.difference(&kept) {
+            let failed = |error: mainstay_client::Error| Failure::retrying(api_message(&error));
             let found = self.context.resources.find(&self.context.cluster, &key.gvk).await;
             // A kind that is gone has no objects.
-            let Ok(Some(resource)) = found else { continue };
+            let Some(resource) = found.map_err(failed)? else { continue };
             self.context.managed.forget(key);
-            apply::delete(&client.cluster, &resource, &key.name)
-                .await
-                .map_err(|error| Failure::retrying(api_message(&error)))?;
+            apply::delete(&client.cluster, &resource, &key.name).await.map_err(failed)?;
         }
         Ok(())
     }
@@ -571,7 +588,7 @@ impl Attempt<'_> {
         }
         let objects = changed.iter().map(|&at| (&wanted[at], &existing[at]));
         self.write_changed(client, objects).await?;
-        Ok(wanted.iter().map(WantedObject::key).collect())
+        Ok(AppliedObjects::of(&wanted))
     }
 
     /// Notes an object as it was left, and watches its kind.

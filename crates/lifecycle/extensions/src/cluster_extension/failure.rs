@@ -13,6 +13,7 @@ pub(super) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
     Retrying,
+    ContentUnavailable,
     Blocked,
     InvalidConfiguration,
 }
@@ -21,6 +22,12 @@ impl Failure {
     /// A failure after which the controller tries again.
     pub(super) const fn retrying(message: String) -> Self {
         Self { message, kind: FailureKind::Retrying }
+    }
+
+    /// A failure to pull the content of a bundle. The controller tries again; an installed bundle can stay
+    /// meanwhile.
+    pub(super) const fn content_unavailable(message: String) -> Self {
+        Self { message, kind: FailureKind::ContentUnavailable }
     }
 
     /// A failure that only a change of the spec or of a catalog can remove.
@@ -45,14 +52,19 @@ impl Failure {
 
     /// Whether the controller tries again by itself.
     pub(super) const fn is_retried(&self) -> bool {
-        matches!(self.kind, FailureKind::Retrying)
+        matches!(self.kind, FailureKind::Retrying | FailureKind::ContentUnavailable)
+    }
+
+    /// Whether the content of a bundle cannot be pulled.
+    pub(super) const fn is_content_unavailable(&self) -> bool {
+        matches!(self.kind, FailureKind::ContentUnavailable)
     }
 
     /// What the condition `Progressing` says.
     pub(super) fn progress(&self) -> Progress {
         let message = self.message.clone();
         match self.kind {
-            FailureKind::Retrying => Progress::Retrying(message),
+            FailureKind::Retrying | FailureKind::ContentUnavailable => Progress::Retrying(message),
             FailureKind::Blocked => Progress::Blocked(message),
             FailureKind::InvalidConfiguration => Progress::InvalidConfiguration(message),
         }

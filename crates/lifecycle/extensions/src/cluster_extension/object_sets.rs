@@ -9,7 +9,7 @@
 
 use super::apply;
 use super::bundle;
-use super::controller::{Applied, Attempt, installed_bundle};
+use super::controller::{Applied, AppliedObjects, Attempt, installed_bundle};
 use super::failure::Failure;
 use super::preflight;
 use super::releases;
@@ -32,7 +32,6 @@ use mainstay_objectsets::{
 use mainstay_permissions::ExtensionApplier;
 use mainstay_resolver::extension::InstalledExtensionBundle;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The ClusterObjectSets of an extension, oldest revision first.
@@ -81,12 +80,12 @@ impl Attempt<'_> {
         };
         let (deprecations, applied) = if awaits_first_report(&sets) {
             // The report enqueues the extension.
-            (Deprecations::Unchanged, Ok(()))
+            (Deprecations::Unchanged, Ok(AppliedObjects::default()))
         } else {
             Box::pin(self.resolve_and_apply(cache, &sets)).await
         };
         let progress = match &applied {
-            Ok(()) => Progress::Reached,
+            Ok(_) => Progress::Reached,
             Err(failure) => failure.progress(),
         };
         let installed = revision_states(&sets).installed.map(installed_by);
@@ -96,14 +95,14 @@ impl Attempt<'_> {
             deprecations,
             revisions: Some(Arc::new(sets)),
         };
-        (outcome, applied.map(|()| BTreeSet::new()))
+        (outcome, applied)
     }
 
     async fn resolve_and_apply(
         &self,
         cache: &Cache<ClusterObjectSet>,
         sets: &[ClusterObjectSet],
-    ) -> (Deprecations, Result<(), Failure>) {
+    ) -> (Deprecations, Applied) {
         let states = revision_states(sets);
         let installed = states.installed.map(installed_by);
         if let Some(set) = states.rolling_out.first() {
@@ -122,7 +121,7 @@ impl Attempt<'_> {
                 (Deprecations::Unknown, Err(Failure::retrying(failure.message)))
             }
             // The controller of ClusterObjectSets repairs the objects.
-            Resolution::Kept => (Deprecations::Unknown, Ok(())),
+            Resolution::Kept => (Deprecations::Unknown, Ok(AppliedObjects::default())),
             Resolution::Chosen(choice) => {
                 let InstalledBundle { name, version, release, image } =
                     installed_bundle(self.context, &choice);
@@ -142,7 +141,7 @@ impl Attempt<'_> {
         cache: &Cache<ClusterObjectSet>,
         sets: &[ClusterObjectSet],
         bundle: &BundleIdentity,
-    ) -> Result<(), Failure> {
+    ) -> Applied {
         let applied = Box::pin(self.try_apply_bundle(cache, sets, bundle)).await;
         applied.map_err(|failure| {
             let BundleIdentity { name, version, release, .. } = bundle;
@@ -162,14 +161,15 @@ impl Attempt<'_> {
         cache: &Cache<ClusterObjectSet>,
         sets: &[ClusterObjectSet],
         bundle: &BundleIdentity,
-    ) -> Result<(), Failure> {
+    ) -> Applied {
         let rendered = match bundle::render(self.context, self.extension, &bundle.image).await {
             Ok(rendered) => rendered,
-            Err(failure) if failure.is_retried() => {
-                // Its content is not needed as long as it is the installed one.
+            // Meanwhile the installed bundle stays, as upstream.
+            Err(failure) if failure.is_content_unavailable() => {
                 let installed = revision_states(sets).installed.map(installed_by);
                 let is_installed = installed.is_some_and(|found| found.name == bundle.name);
-                return if is_installed { Ok(()) } else { Err(failure) };
+                let stale = AppliedObjects { is_stale: true, ..AppliedObjects::default() };
+                return if is_installed { Ok(stale) } else { Err(failure) };
             }
             Err(failure) => return Err(failure),
         };
@@ -186,16 +186,18 @@ impl Attempt<'_> {
         );
         let change = compare_object_set(&desired, sets, &self.context.system_namespace);
         match change.map_err(|error| Failure::retrying(error.to_string()))? {
-            ObjectSetChange::Unchanged => match sets.last() {
-                Some(newest) => self.adopt_secrets(newest).await,
-                None => Ok(()),
-            },
-            ObjectSetChange::Update(set) => self.write(cache, &set).await.map(drop),
+            ObjectSetChange::Unchanged => {
+                if let Some(newest) = sets.last() {
+                    self.adopt_secrets(newest).await?;
+                }
+            }
+            ObjectSetChange::Update(set) => drop(self.write(cache, &set).await?),
             ObjectSetChange::Create(packed) => {
                 let manifest = &rendered.objects;
-                Box::pin(self.create(cache, sets, &desired, &packed, manifest)).await
+                Box::pin(self.create(cache, sets, &desired, &packed, manifest)).await?;
             }
         }
+        Ok(AppliedObjects::default())
     }
 
     fn identity(&self) -> ExtensionIdentity {

@@ -21,10 +21,11 @@ use mainstay_api::{ClusterExtension, resources};
 use mainstay_client::{Cache, CacheBuilder, DeleteOptions, Selection};
 use mainstay_controller::api_message;
 use mainstay_object::{Object, builtin};
-use mainstay_releases::history::{self, MAX_HISTORY, RequiredAction, Revision};
+use mainstay_releases::history::{self, MAX_HISTORY, Revision};
 use mainstay_releases::{
-    EncodedRelease, MAX_DECODED_BYTES, Release, ReleaseAction, ReleaseContent, ReleaseOwner,
-    ReleaseStatus, SecretWrite, decode_release, extra_chunk_names, index_selector, secret_name,
+    EncodedRelease, MAX_DECODED_BYTES, NULL_LABEL, Release, ReleaseAction, ReleaseContent,
+    ReleaseOwner, ReleaseStatus, SecretWrite, decode_release, extra_chunk_names, index_selector,
+    secret_name,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,12 +171,16 @@ impl History {
     /// Whether the newest release has this content already, so that no other one is needed.
     pub(super) fn has(&self, plan: &ReleasePlan) -> bool {
         let last = self.last.as_ref().map(|stored| &stored.release);
-        history::required_action(last, &plan.content.manifest) == RequiredAction::Reconcile
+        history::is_current(last, &plan.content.manifest)
     }
 
     /// The objects of the release that an upgrade starts from.
-    pub(super) fn base_objects(&self) -> BTreeSet<ObjectKey> {
-        self.deployed().or(self.last()).map(StoredRelease::keys).unwrap_or_default()
+    ///
+    /// # Errors
+    /// If its manifest is damaged.
+    pub(super) fn base_objects(&self) -> Result<BTreeSet<ObjectKey>, Failure> {
+        let Some(base) = self.deployed().or(self.last()) else { return Ok(BTreeSet::new()) };
+        Ok(base.objects()?.iter().map(ObjectKey::of).collect())
     }
 }
 
@@ -203,11 +208,6 @@ impl StoredRelease {
         self.release.info.status == ReleaseStatus::Failed
             && self.release.manifest == plan.content.manifest
             && self.release.labels == plan.labels
-    }
-
-    /// The keys of its objects; those of a damaged manifest are unknown.
-    fn keys(&self) -> BTreeSet<ObjectKey> {
-        self.objects().unwrap_or_default().iter().map(ObjectKey::of).collect()
     }
 }
 
@@ -281,8 +281,8 @@ pub(super) struct ReleaseWriter<'a> {
     action: ReleaseAction,
     /// The release that it replaces.
     base: Option<StoredRelease>,
-    /// The plan, if the stored release is an earlier failed attempt at it.
-    again: Option<ReleasePlan>,
+    /// The plan and all releases, if the stored release is an earlier failed attempt at the plan.
+    again: Option<(ReleasePlan, Vec<Revision>)>,
 }
 
 /// Writes a release as pending, before its objects are written. Old releases go. Another attempt at a
@@ -308,26 +308,28 @@ pub(super) async fn begin<'a>(
     };
     let action = ReleaseAction::Upgrade;
     if last.is_failed_attempt_at(&plan) {
-        let (base, again) = (deployed, Some(plan));
+        let (base, again) = (deployed, Some((plan, revisions)));
         return Ok(ReleaseWriter { context, extension, stored: last, action, base, again });
     }
-    for version in history::prunable_versions(&revisions, MAX_HISTORY) {
-        delete(context, &secret_name(&extension.metadata.name, version)).await?;
-    }
     let base = deployed.unwrap_or_else(|| last.clone());
-    let stored = begin_upgrade(context, extension, &last, &base, plan).await?;
+    let stored = begin_upgrade(context, extension, &revisions, (&last, &base), plan).await?;
     Ok(ReleaseWriter { context, extension, stored, action, base: Some(base), again: None })
 }
 
-/// Writes the release of an upgrade as pending.
+/// Deletes the oldest releases, and writes the release of an upgrade as pending.
 async fn begin_upgrade(
     context: &Context,
     extension: &ClusterExtension,
-    last: &StoredRelease,
-    base: &StoredRelease,
+    revisions: &[Revision],
+    (last, base): (&StoredRelease, &StoredRelease),
     plan: ReleasePlan,
 ) -> Result<StoredRelease, Failure> {
-    let ReleasePlan { content, labels } = plan;
+    for version in history::prunable_versions(revisions, MAX_HISTORY) {
+        delete(context, &secret_name(&extension.metadata.name, version)).await?;
+    }
+    let ReleasePlan { content, mut labels } = plan;
+    // The label of the newest release would stay.
+    labels.entry(BUNDLE_RELEASE.to_owned()).or_insert_with(|| NULL_LABEL.to_owned());
     let now = context.clock.now();
     let (last, base) = (&last.release, &base.release);
     store(context, extension, Release::pending_upgrade(last, base, content, labels, now)).await
@@ -369,9 +371,10 @@ impl ReleaseWriter<'_> {
         match failure {
             None => {
                 let mut base = base;
-                if let Some(plan) = again {
+                if let Some((plan, revisions)) = again {
                     let base = base.get_or_insert_with(|| stored.clone());
-                    stored = begin_upgrade(context, extension, &stored, base, plan).await?;
+                    let start = (&stored, &*base);
+                    stored = begin_upgrade(context, extension, &revisions, start, plan).await?;
                 }
                 if let Some(base) = &mut base {
                     base.release.supersede();
@@ -437,8 +440,7 @@ async fn create(context: &Context, secret: Value) -> Result<Object, String> {
 async fn delete(context: &Context, name: &str) -> Result<(), Failure> {
     let namespace = &*context.system_namespace;
     let options = DeleteOptions::default();
-    match context.cluster.delete(&builtin::SECRET, Some(namespace), name, &options).await {
-        Err(error) if !error.is_not_found() => Err(Failure::retrying(api_message(&error))),
-        _ => Ok(()),
-    }
+    let deleted =
+        context.cluster.ensure_deleted(&builtin::SECRET, Some(namespace), name, &options).await;
+    deleted.map(drop).map_err(|error| Failure::retrying(api_message(&error)))
 }

@@ -1,11 +1,12 @@
 //! The status of a ClusterExtension after a reconciliation. Plain functions of plain data.
 
-use crate::conditions::{self, condition};
+use mainstay_api::conditions::{condition, find, set_condition};
 use mainstay_api::{
     BundleMetadata, ClusterExtension, ClusterExtensionConditionType as Type,
     ClusterExtensionInstallStatus, ClusterExtensionReason as Reason, ClusterExtensionStatus,
     ClusterObjectSet, Condition, ConditionStatus, Time,
 };
+use mainstay_client::EventType;
 use mainstay_objectsets::{applied_status, revision_states, set_installed};
 use mainstay_resolver::extension::PackageDeprecation;
 use std::sync::Arc;
@@ -76,6 +77,45 @@ pub(super) struct Outcome {
     pub(super) revisions: Option<Arc<Vec<ClusterObjectSet>>>,
 }
 
+/// What the log and an Event say of a reconciliation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) decision: &'static str,
+    /// Type and reason of the Event.
+    pub(super) event: (EventType, &'static str),
+    pub(super) why: String,
+}
+
+/// The report of a reconciliation; none if nothing was installed without a failure.
+pub(super) fn report(outcome: &Outcome) -> Option<Report> {
+    let (decision, event, why) = match (&outcome.progress, &outcome.installed) {
+        (Progress::Reached, Installed::Bundle(bundle)) => {
+            let why = format!("{} {} is installed", bundle.name, bundle.version);
+            ("installed", (EventType::Normal, "Installed"), why)
+        }
+        (Progress::Reached, _) => return None,
+        // Progressing does not always repeat why the releases cannot be read.
+        (Progress::Retrying(_), Installed::Unknown(why)) | (Progress::Retrying(why), _) => {
+            ("retrying", (EventType::Warning, "Retrying"), why.clone())
+        }
+        (Progress::Blocked(why) | Progress::InvalidConfiguration(why), _) => {
+            ("blocked", (EventType::Warning, "Blocked"), why.clone())
+        }
+    };
+    Some(Report { decision, event, why })
+}
+
+/// Whether the conditions Installed and Progressing say something new. A time or a generation is not new.
+pub(super) fn has_news(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus) -> bool {
+    let texts = |status: &ClusterExtensionStatus| {
+        [Type::Installed, Type::Progressing].map(|kind| {
+            let condition = find(&status.conditions, &kind.to_string());
+            condition.map(|condition| (condition.status.clone(), condition.message.clone()))
+        })
+    };
+    texts(before) != texts(after)
+}
+
 /// The status after a reconciliation.
 pub(super) fn after(
     extension: &ClusterExtension,
@@ -121,7 +161,7 @@ pub(super) fn after(
     new.push(installed);
     new.push(progressing(&outcome.progress, generation));
     for condition in new {
-        conditions::set(&mut status.conditions, condition, now);
+        set_condition(&mut status.conditions, condition, now);
     }
     status
 }
@@ -136,7 +176,7 @@ fn after_revisions(
     let generation = extension.metadata.generation;
     let mut extension = extension.clone();
     for condition in deprecations(&extension, outcome, generation) {
-        conditions::set(&mut extension.status.conditions, condition, now);
+        set_condition(&mut extension.status.conditions, condition, now);
     }
     let states = revision_states(revisions);
     if outcome.progress == Progress::Reached {
@@ -147,7 +187,7 @@ fn after_revisions(
     if !matches!(outcome.progress, Progress::InvalidConfiguration(_)) {
         set_installed(&mut status, &states, generation, now);
     }
-    conditions::set(&mut status.conditions, progressing(&outcome.progress, generation), now);
+    set_condition(&mut status.conditions, progressing(&outcome.progress, generation), now);
     status
 }
 
@@ -280,6 +320,48 @@ mod tests {
             channels: named("alpha", "alpha is old"),
             bundles: named("a.v1", "a.v1 is old"),
         }
+    }
+
+    #[test]
+    fn report_is_about_the_outcome_and_an_event_about_news() {
+        let outcome = |installed: Installed, progress: Progress| Outcome {
+            installed,
+            progress,
+            deprecations: Deprecations::Unknown,
+            revisions: None,
+        };
+        let unknown = Installed::Unknown("no Secret".to_owned());
+        for (installed, progress, expected) in [
+            (
+                Installed::Bundle(bundle()),
+                Progress::Reached,
+                Some("installed: a.v1 1.0.0 is installed"),
+            ),
+            (Installed::Nothing, Progress::Reached, None),
+            (
+                Installed::Bundle(bundle()),
+                Progress::Retrying("pull".to_owned()),
+                Some("retrying: pull"),
+            ),
+            (unknown, Progress::Retrying("releases".to_owned()), Some("retrying: no Secret")),
+            (Installed::Nothing, Progress::Blocked("name".to_owned()), Some("blocked: name")),
+            (
+                Installed::Nothing,
+                Progress::InvalidConfiguration("x".to_owned()),
+                Some("blocked: x"),
+            ),
+        ] {
+            let found = report(&outcome(installed, progress));
+            let found = found.map(|report| format!("{}: {}", report.decision, report.why));
+            assert_eq!(found.as_deref(), expected);
+        }
+        let extension = extension();
+        let of = |progress: Progress, at: i64| {
+            after(&extension, &outcome(Installed::Bundle(bundle()), progress), time(at))
+        };
+        let retrying = Progress::Retrying("pull".to_owned());
+        assert!(!has_news(&of(retrying.clone(), 1), &of(retrying.clone(), 2)));
+        assert!(has_news(&of(retrying, 1), &of(Progress::Reached, 1)));
     }
 
     #[test]

@@ -105,12 +105,10 @@ async fn read_secrets(
 /// The client for the objects of a set.
 ///
 /// # Errors
-/// The set names no ServiceAccount, or one that does not exist. What a RoleBinding still gives to a deleted
-/// ServiceAccount is not used.
+/// The set names no ServiceAccount, or one that does not exist.
 async fn client(context: &Context, set: &ClusterObjectSet) -> Result<AccountClient, String> {
-    let cluster = context.cluster.clone();
     if context.features.trust == TrustMode::ClusterAdmin {
-        return Ok(AccountClient { cluster, account: String::new() });
+        return Ok(AccountClient::of_process(context));
     }
     let annotation = |name: &str| {
         let value = set.metadata.annotations.get(name);
@@ -121,18 +119,7 @@ async fn client(context: &Context, set: &ClusterObjectSet) -> Result<AccountClie
     let (Some(name), Some(namespace)) = (name, namespace) else {
         return Err(missing_account_message(&set.metadata.name));
     };
-    match cluster.find(&builtin::SERVICE_ACCOUNT, Some(namespace), name).await {
-        Ok(Some(_)) => {}
-        Ok(None) => {
-            return Err(format!(
-                "service account \"{name}\" not found in namespace \"{namespace}\""
-            ));
-        }
-        Err(error) => return Err(api_message(&error)),
-    }
-    let client = cluster.impersonating(namespace, name);
-    let cluster = client.map_err(|error| api_message(&error))?;
-    Ok(AccountClient { cluster, account: format!("{namespace}/{name}") })
+    AccountClient::of_service_account(context, namespace, name).await
 }
 
 /// Removes the objects of an archived set.

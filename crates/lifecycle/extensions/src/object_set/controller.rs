@@ -8,7 +8,9 @@ use mainstay_api::{
     ClusterObjectSet, ClusterObjectSetConditionType, ClusterObjectSetReason, LifecycleState, Time,
     resources,
 };
-use mainstay_client::{Action, Backoff, Cache, CacheBuilder, Patch, Reconciler, Selection};
+use mainstay_client::{
+    Action, Backoff, Cache, CacheBuilder, Changed, Patch, Reconciler, Selection,
+};
 use mainstay_controller::{Controllers, WithOperation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object};
 use mainstay_objectsets::{ProgressDeadline, object_set_status, previous_revisions};
@@ -48,7 +50,11 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
     controllers
         .add("cluster_object_set")
         .workers(WORKERS)
-        .watch(&sets, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&sets, |_, queue, change| {
+            if concerns_objects(change) {
+                queue.add(change.key.clone());
+            }
+        })
         .watch_source(|enqueuer| context.object_watches.notify(enqueuer))
         .reconcile(Controller {
             context: Arc::clone(&context),
@@ -56,6 +62,19 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
             failures: Mutex::default(),
             retry: Backoff::new(retry.0, retry.1),
         });
+}
+
+/// Whether a change of a set may change its objects. The status that the controller writes itself does not,
+/// except for the end of an archived set.
+fn concerns_objects(change: &Changed<'_, ClusterObjectSet>) -> bool {
+    let (Some(before), Some(after)) = (change.before, change.after) else { return true };
+    let without_status = |set: &ClusterObjectSet| {
+        let metadata = &set.metadata;
+        let marks = (metadata.labels.clone(), metadata.annotations.clone());
+        (metadata.uid.clone(), metadata.generation, metadata.deletion_timestamp, marks)
+    };
+    without_status(before) != without_status(after)
+        || is_reported_archived(before) != is_reported_archived(after)
 }
 
 impl Reconciler for Controller {

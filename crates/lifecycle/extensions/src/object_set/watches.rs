@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 /// An object as a watch keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OwnedObject {
-    /// The names of the ClusterObjectSets among its owners.
-    owners: Vec<Arc<str>>,
+    /// Names and uids of the ClusterObjectSets among its owners.
+    owners: Vec<(Arc<str>, Arc<str>)>,
     resource_version: String,
 }
 
@@ -85,14 +85,14 @@ impl ObjectWatches {
 
 fn project(object: &Object) -> Option<OwnedObject> {
     let resource = ClusterObjectSet::RESOURCE;
-    let owners: Vec<Arc<str>> = object
+    let owners: Vec<_> = object
         .owner_references()
         .iter()
         .filter(|owner| {
             owner.kind == *resource.kind
                 && Gvk::from_api_version(&owner.api_version, "").group == *resource.group
         })
-        .map(|owner| owner.name.as_str().into())
+        .map(|owner| (Arc::from(&*owner.name), Arc::from(&*owner.uid)))
         .collect();
     let resource_version = object.resource_version().to_owned();
     (!owners.is_empty()).then_some(OwnedObject { owners, resource_version })
@@ -105,10 +105,10 @@ fn enqueue(
     change: &Changed<'_, OwnedObject>,
     seen: &Mutex<SeenVersions>,
 ) {
-    let owners: BTreeSet<&Arc<str>> =
+    let owners: BTreeSet<&(Arc<str>, Arc<str>)> =
         change.before.into_iter().chain(change.after).flat_map(|object| &object.owners).collect();
     let id = (kind.clone(), change.key.clone());
-    for owner in owners {
+    for (owner, uid) in owners {
         let has_seen = change.after.is_some_and(|after| {
             let seen = seen.lock();
             let version = seen.get(owner).and_then(|of_set| of_set.get(&id));
@@ -116,7 +116,13 @@ fn enqueue(
         });
         if !has_seen {
             let key = NamespacedName::cluster(&**owner);
-            enqueuer.with(|_, queue| queue.add(key));
+            enqueuer.with(|context, queue| {
+                let set = context.object_sets.as_ref().and_then(|sets| sets.get(&key));
+                // An owner reference that somebody wrote may have any name.
+                if set.is_some_and(|set| *set.metadata.uid == **uid) {
+                    queue.add(key);
+                }
+            });
         }
     }
 }

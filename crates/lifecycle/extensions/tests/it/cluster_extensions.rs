@@ -3,13 +3,15 @@
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_extensions::{Features, TrustMode};
+use mainstay_image::reference::ImageReference;
 use mainstay_object::{Object, builtin};
 use mainstay_testkit::InjectedFault;
 use serde_json::json;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const CONFIG: &mainstay_object::Resource = &builtin::CONFIG_MAP;
 
@@ -343,4 +345,95 @@ async fn upgrade_that_needs_more_permissions_waits_for_them() {
     assert_eq!(kept.str(&["data", "version"]), Some("1.0.0"));
     grant(&olm, rules(&["kept", "added"])).await;
     olm.wait_until_installed("ext", "2.0.0").await;
+}
+
+#[tokio::test]
+async fn configuration_is_applied_once_the_image_is_available_again() {
+    let mut olm = OlmCluster::for_extensions().await;
+    for crd in olm_v1_crds(CrdChannel::Experimental) {
+        olm.cluster.apply(crd).await;
+    }
+    olm.features = Features::experimental(TrustMode::ClusterAdmin);
+    olm.put_bundle("a", "1.0.0", &["kept"]);
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    olm.start_controllers().await;
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    let created = olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let image = ImageReference::parse("r.example/a:v1.0.0").unwrap();
+    assert!(olm.store().forget(&image).unwrap());
+    let deployment = json!({"env": [{"name": "COLOUR", "value": "red"}]});
+    let patch = Patch::Merge(json!({"spec": {"config": {
+        "configType": "Inline", "inline": {"deploymentConfig": deployment},
+    }}}));
+    let cluster = olm.cluster.cluster();
+    let changed = cluster.patch(&CLUSTER_EXTENSION, None, "ext", &patch).await.unwrap();
+    assert!(changed.generation() > created.generation());
+    // The installed bundle stays, as upstream.
+    olm.wait_for_extension("ext", |extension| {
+        condition(extension, "Progressing") == ("True".into(), "Succeeded".into(), Some(2))
+    })
+    .await;
+    olm.put_bundle("a", "1.0.0", &["kept"]);
+    olm.cluster
+        .wait_for(&builtin::DEPLOYMENT, Some(NAMESPACE), "a", |deployment| {
+            deployment.to_value().to_string().contains("COLOUR")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn object_with_the_resource_policy_keep_outlives_an_upgrade() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let patch =
+        Patch::Merge(json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}));
+    let cluster = olm.cluster.cluster();
+    cluster.patch(CONFIG, Some(NAMESPACE), "dropped", &patch).await.unwrap();
+    publish_successor(&olm).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    assert!(config(&olm, "dropped").await.is_some());
+}
+
+/// Of the releases, also of those that failed and were tried again, ten remain.
+#[tokio::test]
+async fn upgrade_that_succeeds_in_the_end_keeps_ten_releases() {
+    let versions: Vec<String> = (1..=10).map(|version| format!("{version}.0.0")).collect();
+    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    let mut olm = OlmCluster::for_extensions().await;
+    for version in &versions[..9] {
+        olm.put_bundle("a", version, &["kept"]);
+    }
+    olm.put_bundle("a", "10.0.0", &["kept", "added"]);
+    let refuses = Arc::new(AtomicBool::new(false));
+    let refused = Arc::clone(&refuses);
+    let faulty = olm.cluster.with_faults(move |request| {
+        let is_creation = request.method == "POST" && request.target.contains("/configmaps");
+        if is_creation && refused.load(Ordering::SeqCst) {
+            InjectedFault::Refused(503)
+        } else {
+            InjectedFault::Pass
+        }
+    });
+    let controllers = olm.controllers_on(&faulty);
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &versions)])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    for version in &versions[..9] {
+        olm.apply_extension("ext", "a", version).await;
+        olm.wait_until_installed("ext", version).await;
+    }
+    refuses.store(true, Ordering::SeqCst);
+    olm.apply_extension("ext", "a", "10.0.0").await;
+    olm.wait_for_extension("ext", |extension| condition(extension, "Progressing").1 == "Retrying")
+        .await;
+    refuses.store(false, Ordering::SeqCst);
+    olm.wait_until_installed("ext", "10.0.0").await;
+    let releases = olm.cluster.cluster();
+    let selector = ObjectList::labels("owner=operator-controller,name=ext");
+    let releases = releases.list(&builtin::SECRET, Some("olmv1-system"), &selector).await.unwrap();
+    let mut names: Vec<&str> = releases.items.iter().map(Object::name).collect();
+    names.sort_unstable();
+    assert_eq!(names.len(), 10, "{names:?}");
+    controllers.shutdown().await;
 }

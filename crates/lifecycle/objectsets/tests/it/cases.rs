@@ -12,11 +12,11 @@ use mainstay_objectsets::{
     BundleIdentity, DesiredObjectSet, ExtensionIdentity, PhaseSplit, bundle_of,
 };
 use mainstay_releases::{ReleaseContent, ReleaseOwner};
+use mainstay_testdata::{read_json, sorted_entries};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The namespace of the Secrets.
 pub(crate) const SYSTEM_NAMESPACE: &str = "olmv1-system";
@@ -37,7 +37,7 @@ pub(crate) struct RecordedStep {
 
 /// The steps of all cases with object sets, case by case.
 pub(crate) fn cases(root: &Path) -> Vec<Vec<RecordedStep>> {
-    let folders = sorted(root).into_iter();
+    let folders = sorted_entries(root).into_iter();
     folders
         .filter(|folder| read_json(&folder.join("case.json"))["profile"] == "box")
         .map(|folder| steps(&folder))
@@ -47,7 +47,8 @@ pub(crate) fn cases(root: &Path) -> Vec<Vec<RecordedStep>> {
 fn steps(case: &Path) -> Vec<RecordedStep> {
     let mut images: BTreeMap<String, Value> = BTreeMap::new();
     let mut secrets: Vec<Object> = Vec::new();
-    let folders = sorted(case).into_iter().filter(|path| path.join("objects.json").is_file());
+    let folders =
+        sorted_entries(case).into_iter().filter(|path| path.join("objects.json").is_file());
     folders
         .map(|folder| {
             for image in yaml(&folder.join("images.yaml")).into_iter().flat_map(list) {
@@ -166,32 +167,7 @@ fn with_data(secret: Value) -> Object {
 
 /// The files of an image.
 fn files(image: &Value) -> MemoryFiles {
-    let content = |file: &Value| match file {
-        Value::String(text) => fill(text).into_bytes(),
-        file => STANDARD.decode(file["base64"].as_str().unwrap_or_default()).unwrap(),
-    };
-    let files = image["files"].as_object().into_iter().flatten();
-    files.map(|(path, file)| (path.clone(), content(file))).collect()
-}
-
-/// Replaces `{{random:SEED:BYTES}}` by bytes in base64.
-fn fill(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("{{random:") {
-        let (place, after) = after.split_once("}}").unwrap();
-        let (seed, bytes) = place.rsplit_once(':').unwrap();
-        let bytes: usize = bytes.parse().unwrap();
-        let random: Vec<u8> = (0..bytes.div_ceil(32))
-            .flat_map(|at| Sha256::digest(format!("{seed}:{at}").as_bytes()))
-            .take(bytes)
-            .collect();
-        out.push_str(before);
-        out.push_str(&STANDARD.encode(random));
-        rest = after;
-    }
-    out.push_str(rest);
-    out
+    mainstay_testdata::image_files(image).into_iter().collect()
 }
 
 /// The documents of a YAML file; none without the file, or if it has another content.
@@ -211,17 +187,6 @@ fn list(value: Value) -> Vec<Value> {
         Value::Array(items) => items,
         _ => Vec::new(),
     }
-}
-
-fn read_json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
-fn sorted(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
 }
 
 fn name(path: &Path) -> String {

@@ -11,11 +11,11 @@ mod roles;
 
 use mainstay_bundle::render::{CertManager, InstallSettings, RegistryV1Bundle};
 use mainstay_bundle::{FileTree, Limits, MemoryFiles};
-use mainstay_permissions::{BundleKinds, InstallManifest};
+use mainstay_permissions::{BundleKinds, InstallManifest, RbacSubject};
 use mainstay_yaml::{Options, documents};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The documents of a YAML stream.
 fn read_yaml(text: &str) -> Vec<Value> {
@@ -48,12 +48,10 @@ fn install(tree: &dyn FileTree, namespace: &str) -> Vec<Vec<Value>> {
     rendered.collect()
 }
 
-/// The entries of a folder, sorted.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
+/// A user that is no ServiceAccount.
+fn user(name: &str, groups: &[&str]) -> RbacSubject {
+    let groups = groups.iter().chain(&["system:authenticated"]);
+    RbacSubject { user: name.to_owned(), groups: groups.map(|group| (*group).to_owned()).collect() }
 }
 
 /// The bundles among the images of a recorded step: the CSV's file tree by reference.

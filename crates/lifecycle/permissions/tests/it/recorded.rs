@@ -1,11 +1,12 @@
 //! Recorded messages of operator-controller about missing permissions.
 
-use crate::{entries, install, recorded_bundles};
+use crate::{install, recorded_bundles};
 use mainstay_bundle::MemoryFiles;
 use mainstay_permissions::{
     BundleKinds, ExtensionApplier, GrantedRules, InstallManifest, RbacObjects, RbacSubject,
     missing_permissions,
 };
+use mainstay_testdata::sorted_entries;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -71,7 +72,7 @@ fn reports_are_those_of_operator_controller() {
     let (mut reports, mut sufficient) = (0, 0);
     for case in CASES {
         let mut bundles = Vec::new();
-        for step in entries(&data.path().join("olm-v1/cases").join(case)) {
+        for step in sorted_entries(&data.path().join("olm-v1/cases").join(case)) {
             if !step.is_dir() {
                 continue;
             }
@@ -95,8 +96,7 @@ fn reports_are_those_of_operator_controller() {
             let step = step.file_name().unwrap().to_str().unwrap();
             if case.starts_with("c229") && step.starts_with("03") {
                 // operator-controller checks the account and not the user that acts.
-                let user =
-                    RbacSubject::user("olm:clusterextension:ext-c229", ["olm:clusterextensions"]);
+                let user = crate::user("olm:clusterextension:ext-c229", &["olm:clusterextensions"]);
                 assert_eq!(our_message(&objects, extension, &bundles[0].1, &user), None, "{name}");
             }
             if SUFFICIENT.contains(&&*format!("{}/{}", &case[..4], &step[..2])) {

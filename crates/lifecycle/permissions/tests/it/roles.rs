@@ -1,9 +1,9 @@
 //! Differences between versions, and roles for users.
 
-use crate::{read_manifest, read_yaml};
+use crate::{read_manifest, read_yaml, user};
 use mainstay_permissions::{
-    AccessLevel, AccessSubject, ExtensionApplier, RequiredPermissions, difference, to_yaml,
-    user_access_binding, user_access_roles,
+    AccessRequest, ExtensionApplier, GrantedRules, RbacObjects, RbacSubject, RequiredPermissions,
+    difference, to_yaml, user_access_roles,
 };
 use serde_json::json;
 
@@ -126,9 +126,7 @@ rules:
 
 #[test]
 fn users_get_access_in_a_namespace_or_in_the_whole_cluster() {
-    let group = AccessSubject::Group("baristas".to_owned());
-    let user = AccessSubject::User("earl".to_owned());
-    let expected = read_yaml(
+    let bindings = read_yaml(
         "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -143,12 +141,18 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: teapot-e
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: earl}]
 ",
     );
+    let roles = user_access_roles("teapot", &read_yaml(CRDS), false);
+    let objects = RbacObjects::from_objects(roles.iter().chain(&bindings));
+    let may = |user: &RbacSubject, verb: &str, namespace: &str| {
+        let (group, resource) = ("brew.example.com", "teapots");
+        let request = AccessRequest { verb, group, resource, namespace, name: "" };
+        GrantedRules::new(&objects, user).allow(&request)
+    };
     // shows UAC-05 UAC-06
-    assert_eq!(
-        [
-            user_access_binding("teapot", AccessLevel::View, &group, None),
-            user_access_binding("teapot", AccessLevel::Edit, &user, Some("kitchen")),
-        ],
-        expected[..]
-    );
+    let barista = user("grace", &["baristas"]);
+    assert!(may(&barista, "list", "") && may(&barista, "list", "kitchen"));
+    assert!(!may(&barista, "create", "kitchen"));
+    let earl = user("earl", &[]);
+    assert!(may(&earl, "create", "kitchen"));
+    assert!(!may(&earl, "create", "hall") && !may(&earl, "list", ""));
 }

@@ -1,13 +1,11 @@
 //! The recorded cases: their releases, with the images and settings from which each was made.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use mainstay_bundle::MemoryFiles;
+use mainstay_testdata::{read_json, sorted_entries};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A recorded index Secret, at the first step that shows it in this state.
 pub(crate) struct RecordedRelease {
@@ -27,12 +25,13 @@ pub(crate) struct RecordedRelease {
 
 /// The releases of all cases.
 pub(crate) fn releases(cases: &Path) -> Vec<RecordedRelease> {
-    sorted(cases).iter().flat_map(|case| releases_of_case(case)).collect()
+    sorted_entries(cases).iter().flat_map(|case| releases_of_case(case)).collect()
 }
 
 /// The objects of each step of a case.
 pub(crate) fn steps(case: &Path) -> Vec<(String, Vec<Value>)> {
-    let folders = sorted(case).into_iter().filter(|path| path.join("objects.json").is_file());
+    let folders =
+        sorted_entries(case).into_iter().filter(|path| path.join("objects.json").is_file());
     folders
         .map(|folder| {
             let Value::Array(objects) = read_json(&folder.join("objects.json")) else {
@@ -100,43 +99,7 @@ fn releases_of_case(case: &Path) -> Vec<RecordedRelease> {
 
 /// The files of an image.
 pub(crate) fn files(image: &Value) -> MemoryFiles {
-    let content = |file: &Value| match file {
-        Value::String(text) => fill(text).into_bytes(),
-        file => STANDARD.decode(file["base64"].as_str().unwrap_or_default()).unwrap(),
-    };
-    let files = image["files"].as_object().into_iter().flatten();
-    files.map(|(path, file)| (path.clone(), content(file))).collect()
-}
-
-/// Replaces `{{random:SEED:BYTES}}` by bytes in base64.
-fn fill(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("{{random:") {
-        let (place, after) = after.split_once("}}").unwrap();
-        let (seed, bytes) = place.rsplit_once(':').unwrap();
-        let bytes: usize = bytes.parse().unwrap();
-        let random: Vec<u8> = (0..bytes.div_ceil(32))
-            .flat_map(|at| Sha256::digest(format!("{seed}:{at}").as_bytes()))
-            .take(bytes)
-            .collect();
-        out.push_str(before);
-        out.push_str(&STANDARD.encode(random));
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
-
-pub(crate) fn read_json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
-pub(crate) fn sorted(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
+    mainstay_testdata::image_files(image).into_iter().collect()
 }
 
 fn name(path: &Path) -> String {

@@ -1,17 +1,25 @@
 //! Histories of recorded cases: each next step follows from the one before.
 
 use crate::recorded::steps;
-use mainstay_releases::history::{
-    MAX_HISTORY, Revision, deployed, next_version, prunable_versions,
-};
+use mainstay_releases::history::{MAX_HISTORY, Revision, deployed, last, prunable_versions};
+use mainstay_releases::{INDEX_SECRET_TYPE, ReleaseStatus};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// Version and status of a release, from the labels of its index Secret; none for other Secrets.
+fn revision(secret: &Value) -> Option<Revision> {
+    let labels = &secret["metadata"]["labels"];
+    (secret["type"] == INDEX_SECRET_TYPE).then(|| Revision {
+        version: labels["version"].as_str().unwrap().parse().unwrap(),
+        status: ReleaseStatus::from_label(labels["status"].as_str().unwrap()),
+    })
+}
 
 /// The releases of each extension, by version.
 fn histories(objects: &[Value]) -> BTreeMap<String, Vec<Revision>> {
     let mut histories: BTreeMap<String, Vec<Revision>> = BTreeMap::new();
     for secret in objects {
-        if let Some(revision) = Revision::from_index_secret(secret) {
+        if let Some(revision) = revision(secret) {
             let name = secret["metadata"]["labels"]["name"].as_str().unwrap();
             histories.entry(name.to_owned()).or_default().push(revision);
         }
@@ -28,7 +36,7 @@ fn recorded_histories_follow_from_the_step_before() {
         return;
     };
     let mut compared = 0;
-    for case in crate::recorded::sorted(&data.path().join("olm-v1/cases")) {
+    for case in mainstay_testdata::sorted_entries(&data.path().join("olm-v1/cases")) {
         let mut before: BTreeMap<String, Vec<Revision>> = BTreeMap::new();
         for (step, objects) in steps(&case) {
             let now = histories(&objects);
@@ -52,7 +60,8 @@ fn recorded_histories_follow_from_the_step_before() {
                 if let [version] = added[..] {
                     // A release that is deleted by hand, or with its extension, starts anew.
                     let anew = version == 1;
-                    assert!(anew || version == next_version(earlier), "{place}: {version}");
+                    let next = last(earlier).map_or(1, |revision| revision.version + 1);
+                    assert!(anew || version == next, "{place}: {version}");
                     let pruned = prunable_versions(earlier, MAX_HISTORY);
                     let lost = earlier.iter().filter(|old| {
                         revisions.iter().all(|revision| revision.version != old.version)

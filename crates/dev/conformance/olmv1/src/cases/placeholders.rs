@@ -1,17 +1,13 @@
 //! Placeholders of recorded texts.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use mainstay_image::digest::Digest;
 use regex::{Captures, Regex};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 static IMAGE_DIGEST: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\{([A-Za-z0-9][A-Za-z0-9._/-]*:[A-Za-z0-9._-]+(?:#\d+)?)\}"));
-static RANDOM: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\{\{random:([^:}]*):(\d+)\}\}"));
 
 /// The values of a case's placeholders.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +38,7 @@ impl Placeholders {
 
     /// Replaces the placeholders of digests and of random bytes.
     pub(super) fn fill(&self, text: &str) -> String {
-        let text = fill_random(text);
+        let text = mainstay_testdata::fill_random(text);
         let digest = |found: &Captures<'_>| match self.digests.get(&found[1]) {
             Some(digest) => digest.clone(),
             None => found[0].to_owned(),
@@ -61,27 +57,6 @@ impl Placeholders {
     }
 }
 
-/// Replaces `{{random:SEED:BYTES}}` by bytes in base64.
-fn fill_random(text: &str) -> String {
-    let bytes = |found: &Captures<'_>| {
-        let count = found[2].parse().unwrap_or_default();
-        STANDARD.encode(random(&found[1], count))
-    };
-    RANDOM.replace_all(text, bytes).into_owned()
-}
-
-/// The bytes that the recordings generate from a seed.
-fn random(seed: &str, count: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(count + 32);
-    let mut block = 0;
-    while bytes.len() < count {
-        bytes.extend_from_slice(&Sha256::digest(format!("{seed}:{block}")));
-        block += 1;
-    }
-    bytes.truncate(count);
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,14 +71,5 @@ mod tests {
         let filled =
             placeholders.fill("x@sha256:{c1/cat:v1} y@sha256:{c1/cat:v1#2} {c1/cat:v2} {time}");
         assert_eq!(filled, format!("x@{one} y@{two} {{c1/cat:v2}} {{time}}"));
-    }
-
-    #[test]
-    fn random_bytes_follow_from_the_seed() {
-        let text = Placeholders::default().fill("a: {{random:s:40}}");
-        let bytes = STANDARD.decode(text.strip_prefix("a: ").unwrap()).unwrap();
-        assert_eq!(bytes.len(), 40);
-        assert_eq!(bytes[..32], Sha256::digest("s:0")[..]);
-        assert_eq!(bytes[32..], Sha256::digest("s:1")[..8]);
     }
 }

@@ -1,14 +1,14 @@
-//! Conditions within the limits of the API, with a time that changes with the status only.
+//! Conditions of OLM v1: within the limits of the API, with a time that changes with the status only.
 
-use mainstay_api::{Condition, ConditionStatus, Time};
+use crate::{Condition, ConditionStatus, Time};
 
 /// The limit of the API on a message, in bytes.
-const MAX_MESSAGE: usize = 32_768;
+pub const MAX_MESSAGE: usize = 32_768;
 /// The end of a message that was cut off.
-const TRUNCATED: &str = "\n\n... [message truncated]";
+pub const TRUNCATED: &str = "\n\n... [message truncated]";
 
 /// A condition without a time.
-pub(crate) fn condition(
+pub fn condition(
     kind: &impl ToString,
     status: ConditionStatus,
     reason: &impl ToString,
@@ -34,12 +34,12 @@ fn truncated(message: &str) -> String {
 }
 
 /// The condition of a type.
-pub(crate) fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
 /// Sets a condition. Its time is that of the earlier condition with the same status, else its own, else now.
-pub(crate) fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition, now: Time) {
+pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition, now: Time) {
     new.last_transition_time = new.last_transition_time.or(Some(now));
     match conditions.iter_mut().find(|condition| condition.kind == new.kind) {
         Some(before) => {
