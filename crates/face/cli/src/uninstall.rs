@@ -5,7 +5,7 @@
 //! cluster ─► OperatorObjects, OperatorParts ── plan_uninstall ─► UninstallPlan ─► preview ── --dry-run ends here ─► deletes, in order
 //! ```
 
-use crate::catalog::{Format, escape_controls};
+use crate::catalog::{Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
@@ -16,7 +16,9 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
-use mainstay_object::{Object, Resource, builtin};
+use mainstay_formats::names::LABEL_MAX;
+use mainstay_object::builtin::{self, openshift};
+use mainstay_object::{Object, Resource};
 use mainstay_removal::{
     DeletionStep, InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, PlanItem,
     UninstallPlan, UninstallRequest, bundle_config_maps, find_operator, operator_crds,
@@ -37,11 +39,11 @@ const LABELLED_KINDS: [Resource; 11] = [
     builtin::MUTATING_WEBHOOK_CONFIGURATION,
     builtin::API_SERVICE,
     builtin::PRIORITY_CLASS,
-    Resource::cluster("console.openshift.io", "v1", "ConsoleYAMLSample", "consoleyamlsamples"),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleQuickStart", "consolequickstarts"),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleCLIDownload", "consoleclidownloads"),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleLink", "consolelinks"),
-    Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
+    openshift::CONSOLE_YAML_SAMPLE,
+    openshift::CONSOLE_QUICK_START,
+    openshift::CONSOLE_CLI_DOWNLOAD,
+    openshift::CONSOLE_LINK,
+    openshift::CONSOLE_PLUGIN,
 ];
 
 /// The system namespace, in which operators that serve APIs have a RoleBinding.
@@ -203,7 +205,7 @@ async fn plan_removal(
         let labels =
             format!("{}={version},{}={}", names::OWNER, names::OWNER_NAMESPACE, request.namespace);
         // A name that is too long for a label value was never written as one.
-        if version.len() <= 63 {
+        if version.len() <= LABEL_MAX {
             for kind in &LABELLED_KINDS {
                 let found = list_known(cluster, kind, None, Some(&labels)).await?;
                 parts.owned.extend(found.into_iter().map(|object| (kind.clone(), object)));
@@ -361,7 +363,7 @@ fn text(target: &InstalledOperator, plan: &UninstallPlan, dry: bool) -> String {
             }
         }
     }
-    text.lines().map(|line| escape_controls(line) + "\n").collect()
+    escape_controls_in_lines(&text)
 }
 
 fn value(target: &InstalledOperator, plan: &UninstallPlan) -> Value {

@@ -6,7 +6,7 @@ use mainstay_cli::bundle::{self, BundleArguments};
 use mainstay_cli::catalog::{self, CatalogArguments, CatalogCommandIo};
 use mainstay_cli::cluster::ConnectionArguments;
 use mainstay_cli::exit::{CommandFailure, ExitStatus};
-use mainstay_cli::extension::{self, ExtensionArguments, ExtensionCommandIo};
+use mainstay_cli::extension::{self, ExtensionArguments, ExtensionCommandIo, RequestTimeout};
 use mainstay_cli::image::{self, ImageArguments};
 use mainstay_cli::report;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -52,13 +52,17 @@ pub(crate) async fn run_extension(arguments: &ExtensionArguments) -> ExitStatus 
         };
         let mut io = ExtensionCommandIo { streams, stdin: &mut stdin.lock(), interactive };
         extension::run(arguments, &mut io, async |cluster, timeout| {
-            RemoteCluster::connect(&ClusterSelector {
+            let remote = RemoteCluster::connect(&ClusterSelector {
                 cluster,
-                timeout,
+                timeout: timeout.duration(),
                 name: "mainstay-extension",
                 remedy: "name its kubeconfig with --kubeconfig FILE",
             })
-            .await
+            .await?;
+            Ok(match timeout {
+                RequestTimeout::Flag(_) => remote,
+                RequestTimeout::Fixed(_) => remote.without_timeout_flag(),
+            })
         })
         .await
     })

@@ -203,6 +203,11 @@ pub(crate) fn escape_controls(text: &str) -> String {
     out
 }
 
+/// Escapes control characters in each line of a text. Every line then ends with a line feed.
+pub(crate) fn escape_controls_in_lines(text: &str) -> String {
+    text.lines().map(|line| escape_controls(line) + "\n").collect()
+}
+
 /// A number and its noun, in singular or plural.
 pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })

@@ -2,7 +2,10 @@
 
 use super::input::CommandInput;
 use super::removal_preview::RemovalPreview;
-use super::{REQUEST_TIMEOUT, find_extension, report_warnings, say, values, wait, write_failure};
+use super::{
+    REQUEST_TIMEOUT, RequestTimeout, find_extension, report_warnings, say, values, wait,
+    write_failure,
+};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{ClusterArguments, ClusterWriteError, ClusterWriter, ObjectWrite};
 use crate::exit::CommandFailure;
@@ -51,7 +54,7 @@ pub(super) async fn run<C: ClusterWriter>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
     input: &mut CommandInput<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let cluster = connect(&arguments.cluster, REQUEST_TIMEOUT).await?;
     let extensions = match &arguments.name {

@@ -2,7 +2,7 @@
 
 use super::list::age;
 use super::owned::{OwnedObjects, hidden_note, object_text, owned_objects};
-use super::{find_extension, state};
+use super::{RequestTimeout, find_extension, state};
 use crate::catalog::{CatalogCommandIo, Format, count, escape_controls};
 use crate::cluster::{ClusterArguments, ClusterHandle, ConnectionArguments};
 use crate::exit::CommandFailure;
@@ -13,7 +13,6 @@ use mainstay_clock::Clock;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// Arguments of `describe`.
 #[derive(Args, Debug)]
@@ -32,10 +31,10 @@ pub(super) struct Arguments {
 pub(super) async fn run<C: ClusterHandle>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let connection = &arguments.connection;
-    let cluster = connect(&connection.cluster, connection.timeout()).await?;
+    let cluster = connect(&connection.cluster, RequestTimeout::Flag(connection.timeout())).await?;
     let extension = find_extension(&cluster, &arguments.name).await?;
     let owned = owned_objects(&cluster, extension.name()).await?;
     let now = Clock::system().now();

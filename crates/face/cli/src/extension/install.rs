@@ -3,8 +3,11 @@
 use super::input::CommandInput;
 use super::spec::SpecArguments;
 use super::state::{self, InstallStage};
-use super::watch::{self, WaitEnd};
-use super::{REQUEST_TIMEOUT, print_object, report_warnings, say, values, wait, write_failure};
+use super::watch;
+use super::{
+    REQUEST_TIMEOUT, RequestTimeout, print_object, report_warnings, say, values, wait,
+    write_failure,
+};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{
     ClusterArguments, ClusterHandle, ClusterReadError, ClusterWriteError, ClusterWriter,
@@ -78,7 +81,7 @@ pub(super) async fn run<C: ClusterWriter>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
     input: &mut CommandInput<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let Arguments { name, output, .. } = arguments;
     let config = arguments.spec.read_config(io, input)?;
@@ -109,11 +112,11 @@ pub(super) async fn run<C: ClusterWriter>(
     })
     .await;
     let failure = match end {
-        Ok(WaitEnd::Reached(extension)) => {
+        Ok(Ok(extension)) => {
             report_installed(io, *output, &extension);
             return Ok(());
         }
-        Ok(end) => watch::unfinished(name, "installing", &end, timeout),
+        Ok(Err(unfinished)) => unfinished.cause(name, "installing", timeout),
         Err(failure) => failure.cause,
     };
     let failure = Cause::new(format!("failed to install extension {name:?}")).because(failure);

@@ -1,7 +1,7 @@
 //! `mainstay extension list`: a table of the ClusterExtensions of a cluster.
 
 use super::state;
-use super::{find_extension, values};
+use super::{RequestTimeout, find_extension, values};
 use crate::catalog::{CatalogCommandIo, Format, escape_controls};
 use crate::cluster::{ClusterArguments, ClusterHandle, ConnectionArguments};
 use crate::exit::CommandFailure;
@@ -13,7 +13,6 @@ use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_clock::{Clock, format_age};
 use mainstay_object::Object;
 use serde_json::Value;
-use std::time::Duration;
 
 /// The header of the table, as upstream's.
 const HEADER: [&str; 7] =
@@ -39,10 +38,10 @@ pub(super) struct Arguments {
 pub(super) async fn run<C: ClusterHandle>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let connection = &arguments.connection;
-    let cluster = connect(&connection.cluster, connection.timeout()).await?;
+    let cluster = connect(&connection.cluster, RequestTimeout::Flag(connection.timeout())).await?;
     let mut extensions = match &arguments.name {
         Some(name) => vec![find_extension(&cluster, name).await?],
         None => cluster.list(&CLUSTER_EXTENSION, None, arguments.selector.as_deref()).await?,

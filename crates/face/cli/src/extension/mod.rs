@@ -45,8 +45,25 @@ use mainstay_object::Object;
 use std::io::Read;
 use std::time::Duration;
 
-/// How long a cluster may take to respond to commands whose `--timeout` is that of their work.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The limit of a request of commands whose `--timeout` limits their wait.
+const REQUEST_TIMEOUT: RequestTimeout = RequestTimeout::Fixed(Duration::from_secs(30));
+
+/// How long a cluster may take to respond to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestTimeout {
+    /// The duration of the flag `--timeout`.
+    Flag(Duration),
+    /// A duration that no flag changes.
+    Fixed(Duration),
+}
+
+impl RequestTimeout {
+    /// The duration.
+    pub const fn duration(self) -> Duration {
+        let (Self::Flag(duration) | Self::Fixed(duration)) = self;
+        duration
+    }
+}
 
 /// Arguments of `extension`.
 #[derive(Args, Debug)]
@@ -65,7 +82,9 @@ enum Command {
     Install(Box<install::Arguments>),
     /// Change a ClusterExtension, and wait until the change is carried out.
     ///
-    /// Fields without a flag stay as they are. An empty value removes a field, as in `--version=`.
+    /// Fields without a flag stay as they are. An empty `--channel=`, `--version=`, `--catalog-selector=` or
+    /// `--service-account=` removes its field, and so does an empty --config file. With
+    /// `--ignore-unset=false`, all fields without a flag get their defaults.
     #[command(disable_version_flag = true, after_help = examples::EXTENSION_UPDATE)]
     Update(Box<update::Arguments>),
     /// Delete a ClusterExtension or all of them, with all their objects.
@@ -101,12 +120,11 @@ pub struct ExtensionCommandIo<'a> {
     pub interactive: bool,
 }
 
-/// Runs the command. It connects to a cluster only if it needs one; the duration is the time limit of a
-/// response.
+/// Runs the command. It connects to a cluster only if it needs one.
 pub async fn run<C: ClusterWriter>(
     arguments: &ExtensionArguments,
     io: &mut ExtensionCommandIo<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> ExitStatus {
     let ExtensionCommandIo { streams, stdin, interactive } = io;
     let mut input = CommandInput { stdin: &mut **stdin, interactive: *interactive };
@@ -118,7 +136,7 @@ async fn run_command<C: ClusterWriter>(
     arguments: &ExtensionArguments,
     io: &mut CatalogCommandIo<'_>,
     input: &mut CommandInput<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<ExitStatus, CommandFailure> {
     match &arguments.command {
         Command::Install(arguments) => {

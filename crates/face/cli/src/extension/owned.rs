@@ -4,10 +4,10 @@ use crate::catalog::count;
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
-use mainstay_object::{Object, Resource, builtin};
-
-/// The longest value of a label.
-const MAX_LABEL: usize = 63;
+use mainstay_api::resources::CLUSTER_OBJECT_SET;
+use mainstay_formats::names::LABEL_MAX;
+use mainstay_object::builtin::{self, openshift};
+use mainstay_object::{Object, Resource};
 
 /// The kinds of registry+v1 bundles and of the providers of their certificates. The discovery of the
 /// cluster would list all kinds, most of them never part of a bundle.
@@ -38,12 +38,12 @@ const KINDS: [Resource; 27] = [
         "VerticalPodAutoscaler",
         "verticalpodautoscalers",
     ),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleYAMLSample", "consoleyamlsamples"),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleQuickStart", "consolequickstarts"),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleCLIDownload", "consoleclidownloads"),
-    Resource::cluster("console.openshift.io", "v1", "ConsoleLink", "consolelinks"),
-    Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
-    Resource::cluster("olm.operatorframework.io", "v1", "ClusterObjectSet", "clusterobjectsets"),
+    openshift::CONSOLE_YAML_SAMPLE,
+    openshift::CONSOLE_QUICK_START,
+    openshift::CONSOLE_CLI_DOWNLOAD,
+    openshift::CONSOLE_LINK,
+    openshift::CONSOLE_PLUGIN,
+    CLUSTER_OBJECT_SET,
 ];
 
 /// The objects of a ClusterExtension, as far as the account may list them.
@@ -80,7 +80,7 @@ pub(super) fn hidden_note(hidden: &[String]) -> String {
 /// The label selector of the objects of a ClusterExtension; none if its name is no value of a label.
 fn owner_selector(extension: &str) -> Option<String> {
     let selector = format!("{OWNER_KIND_LABEL}=ClusterExtension,{OWNER_NAME_LABEL}={extension}");
-    (extension.len() <= MAX_LABEL).then_some(selector)
+    (extension.len() <= LABEL_MAX).then_some(selector)
 }
 
 /// Lists the objects of a ClusterExtension.

@@ -4,9 +4,9 @@
 use super::bundle_source::{BundleSettings, BundleSource};
 use super::input::CommandInput;
 use super::owned::owned_crds;
-use super::{config, find_extension, state};
+use super::{RequestTimeout, config, find_extension, state};
 use crate::bundle::Provider;
-use crate::catalog::{CatalogCommandIo, Format, escape_controls};
+use crate::catalog::{CatalogCommandIo, Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterHandle, ConnectionArguments};
 use crate::exit::CommandFailure;
 use crate::image::{StoreFolder, TrustArguments};
@@ -19,7 +19,6 @@ use mainstay_permissions::{
     difference, documented_installer_role, exact_installer, to_yaml, user_access_roles,
 };
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 /// The annotation by which OpenShift 4.18 sets the namespace to watch.
 const WATCH_NAMESPACE: &str = "olm.operatorframework.io/watch-namespace";
@@ -89,7 +88,7 @@ pub(super) async fn run<C: ClusterHandle>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
     input: &mut CommandInput<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let own_config = match &arguments.config {
         Some(file) => Some(config::read(file, &input.read_file(io, file)?)?),
@@ -101,7 +100,8 @@ pub(super) async fn run<C: ClusterHandle>(
         (source, extension)
     } else {
         let connection = &arguments.connection;
-        let cluster = connect(&connection.cluster, connection.timeout()).await?;
+        let cluster =
+            connect(&connection.cluster, RequestTimeout::Flag(connection.timeout())).await?;
         let name = arguments.name.as_deref().unwrap_or_default();
         let object = find_extension(&cluster, name).await?;
         if arguments.users {
@@ -234,14 +234,7 @@ async fn print_cluster_users(
     extension: &Object,
 ) -> Result<(), CommandFailure> {
     let crds = owned_crds(cluster, extension.name()).await?;
-    let crds: Vec<Value> = crds
-        .into_iter()
-        .map(|crd| {
-            let mut value = crd.into_value();
-            value["kind"] = "CustomResourceDefinition".into();
-            value
-        })
-        .collect();
+    let crds: Vec<Value> = crds.into_iter().map(Object::into_value).collect();
     let roles = user_access_roles(extension.name(), &crds, arguments.aggregate);
     let what = format!("ClusterExtension {}", extension.name());
     print_users(arguments, io, &what, &roles)
@@ -289,7 +282,7 @@ fn print_difference(
     let text = || {
         let head = format!("{} instead of {} ", new.name(), old.name());
         let text = format!("{}{difference}", escape_controls(&head));
-        text.lines().map(|line| escape_controls(line) + "\n").collect()
+        escape_controls_in_lines(&text)
     };
     io.print(&format_output(arguments.output, &value, text));
     Ok(())

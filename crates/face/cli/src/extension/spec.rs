@@ -79,7 +79,7 @@ enum CrdSafetyArgument {
 const VERSION: [&str; 4] = ["spec", "source", "catalog", "version"];
 const CHANNELS: [&str; 4] = ["spec", "source", "catalog", "channels"];
 const SELECTOR: [&str; 4] = ["spec", "source", "catalog", "selector"];
-const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConstraintPolicy"];
+pub(super) const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConstraintPolicy"];
 const INSTALL: [&str; 2] = ["spec", "install"];
 const ENFORCEMENT: [&str; 5] = ["spec", "install", "preflight", "crdUpgradeSafety", "enforcement"];
 const SERVICE_ACCOUNT: [&str; 2] = ["spec", "serviceAccount"];

@@ -88,8 +88,11 @@ pub(super) fn installed_image(extension: &Object) -> Option<&str> {
     message.strip_suffix(" successfully").filter(|image| !image.is_empty())
 }
 
-/// Why the desired state is not reached.
+/// Why the desired state is not reached; empty if it is reached.
 pub(super) fn obstacles(extension: &Object) -> Vec<Cause> {
+    if install_stage(extension) == InstallStage::Installed {
+        return Vec::new();
+    }
     let sentences = ["Progressing", "Installed", "Available"].iter().filter_map(|kind| {
         let condition = condition(extension, kind)?;
         let is_reached = condition["status"] == "True"
@@ -127,13 +130,6 @@ fn with_remedy(extension: &Object, cause: Cause) -> Cause {
     cause.remedy(format!("print the roles for {what} --namespace {namespace}{account}"))
 }
 
-/// What a condition says, in plain words.
-struct PlainCondition {
-    words: &'static str,
-    /// Whether the message says more.
-    has_message: bool,
-}
-
 /// The conditions in plain words, one a line. Deprecations that do not hold are left out.
 pub(super) fn condition_sentences(extension: &Object) -> Vec<String> {
     let conditions = extension.array(&["status", "conditions"]).iter();
@@ -148,10 +144,10 @@ fn condition_sentence(extension: &Object, condition: &Value) -> String {
     let plain = plain_words(kind, text(condition, "status"), text(condition, "reason"));
     let message = text(condition, "message");
     let mut sentence = match plain {
-        Some(PlainCondition { words, has_message: true }) if !message.is_empty() => {
+        Some((words, true)) if !message.is_empty() => {
             format!("{words}: {}", escape_lines(message))
         }
-        Some(PlainCondition { words, .. }) => words.to_owned(),
+        Some((words, _)) => words.to_owned(),
         None => format!(
             "{kind} is {} ({}): {}",
             text(condition, "status"),
@@ -165,8 +161,9 @@ fn condition_sentence(extension: &Object, condition: &Value) -> String {
     sentence
 }
 
-fn plain_words(kind: &str, status: &str, reason: &str) -> Option<PlainCondition> {
-    let (words, has_message) = match (kind, status, reason) {
+/// What a condition says, in plain words, and whether its message says more.
+fn plain_words(kind: &str, status: &str, reason: &str) -> Option<(&'static str, bool)> {
+    Some(match (kind, status, reason) {
         ("Installed", "True", _) => ("a bundle is installed", false),
         ("Installed", "False", "Absent") => ("no bundle is installed yet", false),
         ("Installed", "False", _) => ("no bundle is installed", false),
@@ -184,15 +181,15 @@ fn plain_words(kind: &str, status: &str, reason: &str) -> Option<PlainCondition>
             ("the rollout takes longer than allowed", true)
         }
         ("Available", "True", _) => ("the objects work", false),
-        ("Available", "False", "ProbeFailure") => ("some objects do not work", true),
-        ("Available", "False" | "Unknown", _) => ("it is unknown whether the objects work", true),
+        ("Available", "False", "RollingOut") => ("some objects are not ready yet", true),
+        ("Available", "False", _) => ("some objects do not work", true),
+        ("Available", "Unknown", _) => ("it is unknown whether the objects work", true),
         ("Deprecated", "True", _) => ("a part is deprecated", true),
         ("PackageDeprecated", "True", _) => ("the package is deprecated", true),
         ("ChannelDeprecated", "True", _) => ("a channel is deprecated", true),
         ("BundleDeprecated", "True", _) => ("the installed bundle is deprecated", true),
         _ => return None,
-    };
-    Some(PlainCondition { words, has_message })
+    })
 }
 
 /// A message of a cluster without control characters; its lines stay.
@@ -267,11 +264,33 @@ mod tests {
     fn every_condition_has_plain_words() {
         for (kind, status, reason, expected) in [
             ("Installed", "True", "Succeeded", "a bundle is installed"),
+            ("Installed", "False", "Absent", "no bundle is installed yet"),
             ("Installed", "False", "Failed", "no bundle is installed"),
             ("Installed", "Unknown", "Failed", "it is unknown which bundle is installed: m"),
+            ("Progressing", "True", "Succeeded", "the desired state is reached"),
+            ("Progressing", "True", "RollingOut", "the objects are being applied: m"),
             ("Progressing", "True", "Retrying", "the controller met an error and retries: m"),
             ("Progressing", "False", "Blocked", "the controller stopped until the spec changes: m"),
+            (
+                "Progressing",
+                "False",
+                "InvalidConfiguration",
+                "the bundle refuses the configuration: m",
+            ),
+            (
+                "Progressing",
+                "False",
+                "ProgressDeadlineExceeded",
+                "the rollout takes longer than allowed: m",
+            ),
+            ("Available", "True", "ProbesSucceeded", "the objects work"),
+            ("Available", "False", "RollingOut", "some objects are not ready yet: m"),
             ("Available", "False", "ProbeFailure", "some objects do not work: m"),
+            ("Available", "False", "Other", "some objects do not work: m"),
+            ("Available", "Unknown", "Archived", "it is unknown whether the objects work: m"),
+            ("Deprecated", "True", "Deprecated", "a part is deprecated: m"),
+            ("PackageDeprecated", "True", "Deprecated", "the package is deprecated: m"),
+            ("ChannelDeprecated", "True", "Deprecated", "a channel is deprecated: m"),
             ("BundleDeprecated", "True", "Deprecated", "the installed bundle is deprecated: m"),
             ("New", "True", "Reason", "New is True (Reason): m"),
         ] {
@@ -282,6 +301,19 @@ mod tests {
         }
         let quiet = json!([{"type": "Deprecated", "status": "False", "reason": "NotDeprecated"}]);
         assert!(condition_sentences(&extension(&quiet)).is_empty());
+    }
+
+    #[test]
+    fn reached_state_has_no_obstacles_and_a_condition_of_an_earlier_spec_is_one() {
+        let conditions = |generation: i64| {
+            json!([
+                {"type": "Installed", "status": "True", "reason": "Succeeded", "observedGeneration": generation},
+                {"type": "Progressing", "status": "True", "reason": "Succeeded", "observedGeneration": generation},
+            ])
+        };
+        assert_eq!(obstacles(&extension(&conditions(2))), []);
+        let stale = obstacles(&extension(&conditions(1)));
+        assert_eq!(stale[0].what(), "no controller has reported on the present spec");
     }
 
     #[test]

@@ -4,8 +4,11 @@ use super::input::CommandInput;
 use super::install::{WaitArguments, report_installed, report_write};
 use super::spec::{self, SpecArguments};
 use super::state::{self, InstallStage};
-use super::watch::{self, WaitEnd};
-use super::{REQUEST_TIMEOUT, find_extension, print_object, report_warnings, say, write_failure};
+use super::watch;
+use super::{
+    REQUEST_TIMEOUT, RequestTimeout, find_extension, print_object, report_warnings, say,
+    write_failure,
+};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{ClusterArguments, ClusterWriteError, ClusterWriter, ObjectWrite};
 use crate::exit::CommandFailure;
@@ -15,7 +18,6 @@ use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// How often the change is made again because the object changed meanwhile.
 const ATTEMPTS: u32 = 8;
@@ -48,7 +50,7 @@ pub(super) async fn run<C: ClusterWriter>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
     input: &mut CommandInput<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let Arguments { name, output, .. } = arguments;
     if arguments.spec.is_empty() && arguments.ignore_unset {
@@ -73,19 +75,17 @@ pub(super) async fn run<C: ClusterWriter>(
         return Ok(());
     }
     let (timeout, target) = (arguments.waiting.timeout, (&**name, updated.uid()));
-    // The object must not be older than the change.
-    let generation = updated.generation();
     let end = watch::wait(&cluster, io, target, timeout, |found| {
-        found.generation() >= generation && state::install_stage(found) == InstallStage::Installed
+        state::install_stage(found) == InstallStage::Installed
     })
     .await?;
     match end {
-        WaitEnd::Reached(extension) => {
+        Ok(extension) => {
             report_installed(io, *output, &extension);
             Ok(())
         }
-        end => Err(Cause::new(format!("failed to update extension {name:?}"))
-            .because(watch::unfinished(name, "updating", &end, timeout))
+        Err(unfinished) => Err(Cause::new(format!("failed to update extension {name:?}"))
+            .because(unfinished.cause(name, "updating", timeout))
             .remedy(format!("see more with: mainstay extension describe {name}"))
             .into()),
     }
@@ -123,11 +123,10 @@ async fn replace(
 
 /// Whether two objects have the same labels and the same spec, with the default of the API.
 fn is_same(current: &Object, wanted: &Object) -> bool {
-    const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConstraintPolicy"];
     let comparable = |object: &Object| {
         let mut object = object.clone();
-        if object.get(&POLICY).is_none() {
-            object.set(&POLICY, "CatalogProvided".into());
+        if object.get(&spec::POLICY).is_none() {
+            object.set(&spec::POLICY, "CatalogProvided".into());
         }
         let labels: BTreeMap<String, String> =
             object.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

@@ -1,10 +1,10 @@
 //! `mainstay extension wait`: waits until a ClusterExtension is installed, has a version, or is deleted.
 
 use super::state::{self, InstallStage};
-use super::watch::{self, WaitEnd};
-use super::{REQUEST_TIMEOUT, find_extension, print_object, say, values};
+use super::watch;
+use super::{REQUEST_TIMEOUT, RequestTimeout, find_extension, print_object, say, values};
 use crate::catalog::{CatalogCommandIo, Format};
-use crate::cluster::{ClusterArguments, ClusterHandle};
+use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use clap::Args;
 use mainstay_api::resources::CLUSTER_EXTENSION;
@@ -98,7 +98,7 @@ impl WaitGoal {
 pub(super) async fn run<C: ClusterHandle>(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
-    connect: impl AsyncFnOnce(&ClusterArguments, Duration) -> Result<C, CommandFailure>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let cluster = connect(&arguments.cluster, REQUEST_TIMEOUT).await?;
     let (name, timeout) = (&*arguments.name, arguments.timeout);
@@ -110,7 +110,7 @@ pub(super) async fn run<C: ClusterHandle>(
     let goal = &arguments.goal;
     let end = watch::wait(&cluster, io, target, timeout, |found| goal.is_reached(found)).await?;
     match end {
-        WaitEnd::Reached(extension) => {
+        Ok(extension) => {
             let bundle = state::installed_bundle(&extension);
             let bundle = bundle.map_or_else(String::new, |bundle| {
                 format!(": {} version {}", bundle.name, bundle.version_text())
@@ -119,8 +119,8 @@ pub(super) async fn run<C: ClusterHandle>(
             print_object(io, arguments.output, &extension);
             Ok(())
         }
-        end => {
-            let cause = watch::unfinished(name, &goal.describe(), &end, timeout);
+        Err(unfinished) => {
+            let cause = unfinished.cause(name, &goal.describe(), timeout);
             Err(cause.remedy(format!("see more with: mainstay extension describe {name}")).into())
         }
     }
@@ -133,6 +133,7 @@ async fn wait_for_deletion(
 ) -> Result<(), CommandFailure> {
     let Arguments { name, timeout, output, .. } = arguments;
     let Some(extension) = cluster.get(&CLUSTER_EXTENSION, None, name).await? else {
+        require_kind(cluster).await?;
         say(io, *output, &format!("extension {name:?} deleted"));
         return Ok(());
     };
@@ -140,6 +141,16 @@ async fn wait_for_deletion(
     say(io, *output, &format!("extension {name:?} deleted"));
     print_object(io, *output, &extension);
     Ok(())
+}
+
+/// Checks that the cluster serves ClusterExtensions: reading one by name does not tell a missing object
+/// from a missing kind.
+async fn require_kind(cluster: &impl ClusterHandle) -> Result<(), CommandFailure> {
+    match cluster.list_page(&CLUSTER_EXTENSION, 1, "").await {
+        // An account that may get the object need not be allowed to list the kind.
+        Ok(_) | Err(ClusterReadError::Forbidden(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Waits until a ClusterExtension is gone.
@@ -155,10 +166,11 @@ pub(super) async fn wait_until_gone(
         return Ok(());
     };
     let (name, seconds) = (extension.name(), timeout.as_secs());
-    let what = format!("cluster extension {name:?} still exists after {seconds} s");
+    let what = format!("ClusterExtension {name:?} still exists after {seconds} s");
     let finalizers: Vec<&str> = remaining.finalizers().collect();
     let cause = match (remaining.is_terminating(), finalizers.as_slice()) {
-        (false, _) => Cause::new("nobody deletes it"),
+        (false, _) => Cause::new("its deletion was not requested")
+            .remedy(format!("request it with: mainstay extension delete {name}")),
         (true, []) => Cause::new("it is being deleted"),
         (true, all) => Cause::new(format!("it waits for its finalizers: {}", all.join(", ")))
             .remedy("check that the controller of OLM v1 runs, or allow more time with --timeout"),
@@ -169,6 +181,12 @@ pub(super) async fn wait_until_gone(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::{CatalogEndpoint, CatalogReadError, ObjectPage};
+    use clap::Parser;
+    use mainstay_clitest::block_on;
+    use mainstay_object::Resource;
+    use mainstay_removal::DeletionStep;
+    use mainstay_resolver::fixture::CatalogData;
     use serde_json::json;
 
     #[test]
@@ -195,6 +213,105 @@ mod tests {
         {
             let goal: WaitGoal = text.parse().unwrap();
             assert_eq!(goal.is_reached(&extension), is_reached, "{text}");
+        }
+    }
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// A cluster that does not serve ClusterExtensions. It responds 404 to a read by name, as if only the
+    /// object were missing.
+    struct UnservedCluster;
+
+    fn unserved() -> ClusterReadError {
+        ClusterReadError::UnknownKind(Cause::new("the kind is not served"))
+    }
+
+    impl ClusterHandle for UnservedCluster {
+        async fn list(
+            &self,
+            _: &Resource,
+            _: Option<&str>,
+            _: Option<&str>,
+        ) -> Result<Vec<Object>, ClusterReadError> {
+            Err(unserved())
+        }
+
+        async fn list_page(
+            &self,
+            _: &Resource,
+            _: u32,
+            _: &str,
+        ) -> Result<ObjectPage, ClusterReadError> {
+            Err(unserved())
+        }
+
+        async fn get(
+            &self,
+            _: &Resource,
+            _: Option<&str>,
+            _: &str,
+        ) -> Result<Option<Object>, ClusterReadError> {
+            Ok(None)
+        }
+
+        async fn delete(&self, _: &DeletionStep) -> Result<(), Cause> {
+            Ok(())
+        }
+
+        async fn wait_until_gone(
+            &self,
+            _: &DeletionStep,
+            _: Duration,
+        ) -> Result<Option<Object>, Cause> {
+            Ok(None)
+        }
+
+        fn default_namespace(&self) -> &'static str {
+            "default"
+        }
+
+        async fn kube_version(&self) -> Option<String> {
+            None
+        }
+
+        async fn namespaces(&self) -> Option<Vec<String>> {
+            None
+        }
+
+        async fn read_catalog(&self, _: &str) -> Result<CatalogData, Cause> {
+            Ok(CatalogData::default())
+        }
+
+        async fn read_cluster_catalog(
+            &self,
+            _: &CatalogEndpoint,
+            _: &str,
+        ) -> Result<Vec<u8>, CatalogReadError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn unserved_kind_is_an_error_of_every_goal() {
+        for goal in ["installed", "version=1.x", "deleted"] {
+            let flags = Flags::try_parse_from(["wait", "tea", "--for", goal]).unwrap();
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut io = CatalogCommandIo {
+                stdout: &mut out,
+                stderr: &mut err,
+                folder: std::path::PathBuf::new(),
+                colour: false,
+                terminal: false,
+                variable: &|_| None,
+            };
+            let connect = async |_: &ClusterArguments, _| Ok(UnservedCluster);
+            let failure = block_on(run(&flags.arguments, &mut io, connect)).unwrap_err();
+            assert_eq!(failure.cause.what(), "the kind is not served", "{goal}");
+            assert!(out.is_empty(), "{goal}");
         }
     }
 }

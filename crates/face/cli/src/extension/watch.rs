@@ -1,7 +1,7 @@
 //! Waiting for a ClusterExtension: its object is polled until a goal, an end or a time limit.
 
 use super::state::{self, InstallStage};
-use crate::catalog::CatalogCommandIo;
+use crate::catalog::{CatalogCommandIo, escape_controls};
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use mainstay_api::resources::CLUSTER_EXTENSION;
@@ -44,11 +44,9 @@ impl Polling {
     }
 }
 
-/// How a wait ended.
+/// Why a wait ended without its goal.
 #[derive(Debug)]
-pub(super) enum WaitEnd {
-    /// The goal is reached.
-    Reached(Object),
+pub(super) enum Unfinished {
     /// The controller gave up.
     Stopped(Object),
     /// The time is over.
@@ -57,8 +55,8 @@ pub(super) enum WaitEnd {
     Deleted,
 }
 
-/// Waits until an object meets the goal. An empty `uid` means any object of the name. On a terminal, each
-/// new state is shown.
+/// Waits until an object meets the goal, and returns that object. An empty `uid` means any object of the
+/// name. On a terminal, each new state is shown.
 ///
 /// # Errors
 /// The account may not read the object, or the cluster does not respond until the end.
@@ -68,21 +66,21 @@ pub(super) async fn wait(
     (name, uid): (&str, &str),
     timeout: Duration,
     is_reached: impl Fn(&Object) -> bool,
-) -> Result<WaitEnd, CommandFailure> {
+) -> Result<Result<Object, Unfinished>, CommandFailure> {
     let mut polling = Polling::begin(timeout);
     let mut displayed = String::new();
     loop {
         let is_over = polling.is_over();
         match cluster.get(&CLUSTER_EXTENSION, None, name).await {
-            Ok(None) => return Ok(WaitEnd::Deleted),
+            Ok(None) => return Ok(Err(Unfinished::Deleted)),
             Ok(Some(found)) if !uid.is_empty() && found.uid() != uid => {
-                return Ok(WaitEnd::Deleted);
+                return Ok(Err(Unfinished::Deleted));
             }
-            Ok(Some(found)) if is_reached(&found) => return Ok(WaitEnd::Reached(found)),
+            Ok(Some(found)) if is_reached(&found) => return Ok(Ok(found)),
             Ok(Some(found)) if state::install_stage(&found) == InstallStage::Stopped => {
-                return Ok(WaitEnd::Stopped(found));
+                return Ok(Err(Unfinished::Stopped(found)));
             }
-            Ok(Some(found)) if is_over => return Ok(WaitEnd::TimedOut(found)),
+            Ok(Some(found)) if is_over => return Ok(Err(Unfinished::TimedOut(found))),
             Ok(Some(found)) => display_state(io, &found, &mut displayed),
             // The next response may come in time.
             Err(ClusterReadError::Failed(_)) if !is_over => {}
@@ -125,7 +123,7 @@ fn display_state(io: &mut CatalogCommandIo<'_>, extension: &Object, displayed: &
     if !io.terminal {
         return;
     }
-    let obstacles = state::obstacles(extension);
+    let obstacles = obstacles(extension);
     let line = obstacles.first().map(|cause| cause.what().to_owned()).unwrap_or_default();
     if line != *displayed {
         let _ = writeln!(io.stderr, "waiting: {line}");
@@ -133,21 +131,30 @@ fn display_state(io: &mut CatalogCommandIo<'_>, extension: &Object, displayed: &
     }
 }
 
-/// The obstacle that ended a wait without its goal.
-pub(super) fn unfinished(name: &str, goal: &str, end: &WaitEnd, timeout: Duration) -> Cause {
-    let (cause, extension) = match end {
-        WaitEnd::Deleted | WaitEnd::Reached(_) => {
-            return Cause::new(format!("cluster extension {name:?} was deleted meanwhile"));
+/// Why the goal is not reached. If the controller has no more to do, it is the installed bundle.
+fn obstacles(extension: &Object) -> Vec<Cause> {
+    let obstacles = state::obstacles(extension);
+    match state::installed_bundle(extension) {
+        Some(bundle) if obstacles.is_empty() => {
+            let installed =
+                format!("{} version {} is installed", bundle.name, bundle.version_text());
+            vec![Cause::new(escape_controls(&installed))]
         }
-        WaitEnd::Stopped(extension) => {
-            (format!("cluster extension {name:?} did not finish {goal}"), extension)
-        }
-        WaitEnd::TimedOut(extension) => {
-            let seconds = timeout.as_secs();
-            let text =
-                format!("cluster extension {name:?} did not finish {goal} within {seconds} s");
-            (text, extension)
-        }
-    };
-    Cause::new(cause).because_all(state::obstacles(extension))
+        _ => obstacles,
+    }
+}
+
+impl Unfinished {
+    /// The cause that the ClusterExtension did not reach the goal.
+    pub(super) fn cause(&self, name: &str, goal: &str, timeout: Duration) -> Cause {
+        let (within, extension) = match self {
+            Self::Deleted => {
+                return Cause::new(format!("ClusterExtension {name:?} was deleted meanwhile"));
+            }
+            Self::Stopped(extension) => (String::new(), extension),
+            Self::TimedOut(extension) => (format!(" within {} s", timeout.as_secs()), extension),
+        };
+        Cause::new(format!("ClusterExtension {name:?} did not finish {goal}{within}"))
+            .because_all(obstacles(extension))
+    }
 }

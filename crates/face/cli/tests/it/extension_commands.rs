@@ -210,7 +210,7 @@ fn install_that_does_not_finish_says_why() {
     assert_eq!((answer.code, &*answer.out), (1, "extension \"coffee\" created\n"));
     insta::assert_snapshot!(answer.err, @r#"
     error: failed to install extension "coffee"
-      because cluster extension "coffee" did not finish installing within 0 s
+      because ClusterExtension "coffee" did not finish installing within 0 s
         because the controller met an error and retries: no bundles found for package "coffee-operator"
         because no bundle is installed
       → the extension stays; see more with: mainstay extension describe coffee
@@ -222,7 +222,7 @@ fn install_that_does_not_finish_says_why() {
     assert_eq!((answer.code, &*answer.out), (1, expected));
     insta::assert_snapshot!(answer.err, @r#"
     error: failed to install extension "coffee"
-      because cluster extension "coffee" did not finish installing
+      because ClusterExtension "coffee" did not finish installing
         because the bundle refuses the configuration: unknown field x
         because no bundle is installed
     "#);
@@ -478,16 +478,21 @@ fn wait_ends_with_the_goal_or_says_why_not() {
         (
             "wait tea --for version=2 --timeout 0",
             1,
-            "did not finish installing version 2 within 0 s",
+            "did not finish installing version 2 within 0 s\n  because teapot.v1 version 1.0.0 is installed\n",
         ),
         ("wait coffee", 1, "because the bundle refuses the configuration: unknown field x"),
-        ("wait tea --for deleted --timeout 0", 1, "because nobody deletes it"),
+        (
+            "wait tea --for deleted --timeout 0",
+            1,
+            "because its deletion was not requested\n    → request it with: mainstay extension delete tea\n",
+        ),
         ("wait milk", 2, "the cluster has no ClusterExtension milk"),
         ("wait tea --for ready", 2, "write installed, version=RANGE or deleted"),
     ] {
         let answer = run(&cluster, arguments);
         assert_eq!((answer.code, &*answer.out), (code, ""), "{arguments}: {answer:?}");
         assert!(answer.err.contains(message), "{arguments}: {answer:?}");
+        assert!(!answer.err.contains("no controller has reported"), "{arguments}: {answer:?}");
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct RemoteCluster {
     timeout: Duration,
     /// The namespace of the kubeconfig's context.
     namespace: String,
+    /// Whether the flag `--timeout` of the command sets `timeout`.
+    has_timeout_flag: bool,
 }
 
 impl RemoteCluster {
@@ -64,7 +66,12 @@ impl RemoteCluster {
         let namespace = config.default_namespace.clone();
         let client = client(selector, config.clone())?;
         let cluster = Cluster::new(client).with_user_agent(selector.name);
-        Ok(Self { cluster, config, url, timeout, namespace })
+        Ok(Self { cluster, config, url, timeout, namespace, has_timeout_flag: true })
+    }
+
+    /// The same cluster for a command whose flag `--timeout`, if it has one, does not limit requests.
+    pub(crate) fn without_timeout_flag(self) -> Self {
+        Self { has_timeout_flag: false, ..self }
     }
 
     /// Waits for a response within the time limit.
@@ -114,7 +121,11 @@ impl RemoteCluster {
             namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
         let cause =
             Cause::new(format!("the {}{in_namespace} of {} cannot be read", kind.plural, self.url));
-        let remedy = "check that it is the right cluster and that it runs, or allow more time with --timeout SECONDS";
+        let remedy = if self.has_timeout_flag {
+            "check that it is the right cluster and that it runs, or allow more time with --timeout SECONDS"
+        } else {
+            "check that it is the right cluster and that it runs"
+        };
         match why {
             RequestError::TimedOut => {
                 let seconds = self.timeout.as_secs();
