@@ -62,7 +62,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The timeout of each wait.
 const TIMEOUT: Duration = Duration::from_mins(2);
 /// The time after which the memory is measured.
-const SETTLING_TIME: Duration = Duration::from_secs(5);
+pub(crate) const SETTLING_TIME: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let mut unpacked = Vec::new();
@@ -92,11 +92,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     tokio::time::sleep(SETTLING_TIME).await;
     let idle = Usage::of(&[run.process()])?;
     measured.add("idle", "memory without a catalog", Figure::size(idle.memory));
-    create(&cluster, NAME, &IMAGE.replace("localhost", &registry), arguments.poll > 0).await?;
+    create_catalog(&cluster, NAME, &IMAGE.replace("localhost", &registry), arguments.poll > 0)
+        .await?;
     let start = measured.clock.elapsed();
     measured
         .until("the catalog is served", || async {
-            find(&cluster, NAME)
+            find_catalog(&cluster, NAME)
                 .await
                 .is_some_and(|catalog| catalog.condition("Serving") == Some("True"))
         })
@@ -110,7 +111,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let settled = Usage::of(&[run.process()])?;
     measured.add("memory", "memory after that", Figure::size(settled.memory));
 
-    let base = find(&cluster, NAME).await.context("the catalog is gone")?;
+    let base = find_catalog(&cluster, NAME).await.context("the catalog is gone")?;
     let base = base.str(&["status", "urls", "base"]).context("a catalog without an address")?;
     let client = HttpClient::connect(base)?;
     let requests = Requests { client: &client, process: run.process(), packages: &packages };
@@ -127,14 +128,15 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     measured.add("all-gzip", "`all` with gzip, not the first time", download);
     let memory = Usage::of(&[run.process()])?.memory;
     measured.add("memory-served", "memory after all requests", Figure::size(memory));
-    create(&cluster, INVALID_NAME, &invalid_image, false).await?;
+    create_catalog(&cluster, INVALID_NAME, &invalid_image, false).await?;
     measured
         .until("the invalid catalog is refused", || async {
-            let catalog = find(&cluster, INVALID_NAME).await;
+            let catalog = find_catalog(&cluster, INVALID_NAME).await;
             catalog.is_some_and(|catalog| catalog.condition("Progressing") == Some("True"))
         })
         .await?;
-    let refused = find(&cluster, INVALID_NAME).await.context("the invalid catalog is gone")?;
+    let refused =
+        find_catalog(&cluster, INVALID_NAME).await.context("the invalid catalog is gone")?;
     anyhow::ensure!(
         format!("{refused:?}").contains("did not find expected"),
         "the invalid catalog was not refused for its last document: {refused:?}"
@@ -149,11 +151,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
 
     if arguments.poll > 0 {
         let version =
-            find(&cluster, NAME).await.map(|catalog| catalog.resource_version().to_owned());
+            find_catalog(&cluster, NAME).await.map(|catalog| catalog.resource_version().to_owned());
         let before = Usage::of(&[run.process()])?.processor;
         tokio::time::sleep(Duration::from_secs(arguments.poll)).await;
         let polled = Usage::of(&[run.process()])?.processor.saturating_sub(before);
-        let now = find(&cluster, NAME).await.map(|catalog| catalog.resource_version().to_owned());
+        let now =
+            find_catalog(&cluster, NAME).await.map(|catalog| catalog.resource_version().to_owned());
         anyhow::ensure!(version == now, "a poll without a change wrote to the catalog");
         let title =
             format!("a minute's poll without a change: processor time in {} s", arguments.poll);
@@ -204,10 +207,10 @@ fn recorded(key: &str) -> Option<&'static str> {
 }
 
 /// What was measured.
-struct Measured {
-    clock: Clock,
+pub(crate) struct Measured {
+    pub(crate) clock: Clock,
     /// Key, title and figure.
-    rows: Vec<(String, String, Figure)>,
+    pub(crate) rows: Vec<(String, String, Figure)>,
 }
 
 impl Measured {
@@ -216,7 +219,7 @@ impl Measured {
     }
 
     /// Polls until a condition holds.
-    async fn until<F: Future<Output = bool>>(
+    pub(crate) async fn until<F: Future<Output = bool>>(
         &self,
         what: &str,
         condition: impl Fn() -> F,
@@ -232,7 +235,7 @@ impl Measured {
 }
 
 /// Starts the controllers beside the API.
-fn start_controllers(program: &Path, work: &Path) -> Result<SideProcess> {
+pub(crate) fn start_controllers(program: &Path, work: &Path) -> Result<SideProcess> {
     let mut arguments: Vec<OsString> =
         ["run", "--listen", "127.0.0.1:0", "--controllers", "extensions"].map(Into::into).into();
     arguments.extend(["--kubeconfig".into(), work.join("kubeconfig").into()]);
@@ -241,7 +244,7 @@ fn start_controllers(program: &Path, work: &Path) -> Result<SideProcess> {
 }
 
 /// The address of the registry of the API's process: the one in its credentials.
-fn registry(work: &Path) -> Result<String> {
+pub(crate) fn registry(work: &Path) -> Result<String> {
     let file = work.join("kubeconfig.registry/config.json");
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let credentials: Value = serde_json::from_str(&text)?;
@@ -251,7 +254,12 @@ fn registry(work: &Path) -> Result<String> {
 }
 
 /// Creates a ClusterCatalog.
-async fn create(cluster: &Cluster, name: &str, image: &str, polls: bool) -> Result<()> {
+pub(crate) async fn create_catalog(
+    cluster: &Cluster,
+    name: &str,
+    image: &str,
+    polls: bool,
+) -> Result<()> {
     let mut image = json!({"ref": image});
     if polls {
         image["pollIntervalMinutes"] = 1.into();
@@ -266,7 +274,7 @@ async fn create(cluster: &Cluster, name: &str, image: &str, polls: bool) -> Resu
     Ok(())
 }
 
-async fn find(cluster: &Cluster, name: &str) -> Option<Object> {
+pub(crate) async fn find_catalog(cluster: &Cluster, name: &str) -> Option<Object> {
     cluster.find(&CLUSTER_CATALOG, None, name).await.ok().flatten()
 }
 

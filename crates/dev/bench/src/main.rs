@@ -16,6 +16,8 @@ mod catalog_http;
 mod catalogs;
 mod cluster;
 mod cluster_catalog;
+mod counted;
+mod extensions;
 mod fan_out;
 mod figure;
 mod go_client;
@@ -84,6 +86,8 @@ enum Subject {
     CatalogHttp(catalog_http::Arguments),
     /// A ClusterCatalog of a published catalog: create, requests, poll, restart.
     ClusterCatalog(cluster_catalog::Arguments),
+    /// ClusterExtensions: created, upgraded, at rest, beside changing catalogs, and after a restart.
+    Extensions(extensions::Arguments),
     /// Images pushed, pulled and unpacked, compared with skopeo.
     Images(images::Arguments),
     /// Resolution: published catalogs, recorded resolutions, explanations, and hard cases.
@@ -117,6 +121,7 @@ impl Subject {
             Self::Registry(arguments) => registry::run(arguments).await,
             Self::CatalogHttp(arguments) => catalog_http::run(arguments).await,
             Self::ClusterCatalog(arguments) => cluster_catalog::run(arguments).await,
+            Self::Extensions(arguments) => extensions::run(arguments).await,
             Self::Images(arguments) => images::run(arguments).await,
             Self::Resolver(arguments) => resolver::run(arguments),
             Self::Operators(arguments) => operators::run(arguments).await,

@@ -75,6 +75,19 @@ fn bundle(package: &str, number: usize, description: &str) -> Value {
     })
 }
 
+/// The files of the bundle of a version, without a description: paths and texts.
+pub(crate) fn bundle_files(package: &str, number: usize) -> [(&'static str, String); 3] {
+    let group = format!("{package}.example.com");
+    let annotations = json!({"annotations": {
+        "operators.operatorframework.io.bundle.package.v1": package,
+    }});
+    [
+        ("manifests/csv.json", csv(package, number, &group, "").to_string()),
+        ("manifests/definition.json", definition(&group).to_string()),
+        ("metadata/annotations.yaml", annotations.to_string()),
+    ]
+}
+
 fn definition(group: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

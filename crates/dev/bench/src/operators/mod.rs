@@ -5,17 +5,18 @@
 //! their own threads, and the controllers of operators have others, so that their requests and
 //! processor time can be told apart.
 
-mod catalog;
+pub(crate) mod catalog;
 mod copied_csvs;
 mod counted_cluster;
 pub(crate) mod fleet;
 mod recorded;
 
+use crate::counted::ControllerUsage;
 use crate::figure::Figure;
 use crate::process::own_memory;
 use crate::table::{Cell, Report, Table, percentile};
 use anyhow::Result;
-use counted_cluster::{ControllerUsage, CountedCluster};
+use counted_cluster::CountedCluster;
 use futures::future::join_all;
 use mainstay_api::resources::{INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_client::{ObjectList, Patch, Selection};
@@ -54,16 +55,16 @@ pub(crate) struct Arguments {
     /// Measure only operators for all namespaces.
     #[arg(long)]
     only_everywhere: bool,
-    /// Also print the writes by kind.
+    /// Also print the requests by kind.
     #[arg(long)]
-    writes: bool,
+    requests: bool,
 }
 
 impl Arguments {
-    fn print_writes(&self, cluster: &CountedCluster, what: &str, count: usize) {
-        let text = cluster.take_writes(count);
-        if self.writes {
-            println!("{what}, writes of each:\n{text}");
+    fn print_requests(&self, cluster: &CountedCluster, what: &str, count: usize) {
+        let text = cluster.take_requests(count);
+        if self.requests {
+            println!("{what}, requests of each:\n{text}");
         }
     }
 }
@@ -149,7 +150,7 @@ async fn measure_sequential(
         cluster.create_own_namespace(&format!("team-{number}")).await?;
     }
     cluster.wait_until_idle().await;
-    cluster.take_writes(1);
+    cluster.take_requests(1);
     let before = cluster.usage()?;
     for number in 0..count {
         let (namespace, package) = (format!("team-{number}"), catalog::package(number));
@@ -162,7 +163,7 @@ async fn measure_sequential(
     }
     cluster.wait_until_idle().await;
     let usage = cluster.usage()?.since(before);
-    arguments.print_writes(cluster, "one after the other", count);
+    arguments.print_requests(cluster, "one after the other", count);
     times.sort_unstable();
     let [figure, p99] = [50, 99].map(|percent| Figure::time(percentile(&times, percent)));
     let title = format!("Subscription → `Succeeded`, {count} one after the other");
@@ -294,13 +295,13 @@ async fn measure_restart(
     table: &mut Table,
 ) -> Result<()> {
     cluster.stop().await;
-    cluster.take_writes(1);
+    cluster.take_requests(1);
     let before = cluster.usage()?;
     let start = cluster.clock.elapsed();
     cluster.start().await?;
     let synced = cluster.clock.elapsed().saturating_sub(start);
     let last = cluster.wait_until_idle().await.saturating_sub(start);
-    arguments.print_writes(cluster, "started again", 1);
+    arguments.print_requests(cluster, "started again", 1);
     let usage = cluster.usage()?.since(before);
     let operators = arguments.operators + arguments.at_once + 1;
     Row {
