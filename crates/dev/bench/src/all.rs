@@ -51,7 +51,7 @@ const fn subject(name: &'static str, data: bool, quick: &'static str) -> Subject
 }
 
 /// All subjects, in the order of measurement.
-pub(crate) const SUBJECTS: [SubjectRun; 17] = [
+pub(crate) const SUBJECTS: [SubjectRun; 18] = [
     subject("store", false, "--single=200 --together=1000 --objects=500"),
     subject("cluster", false, "--runs=1 --content=200"),
     subject("api", false, "--rounds=1 --single=50 --objects=200 --watches=50 --applies=50"),
@@ -69,6 +69,7 @@ pub(crate) const SUBJECTS: [SubjectRun; 17] = [
     subject("registry", true, "--rounds=1 --calls=20"),
     subject("catalog-http", true, "--rounds=1 --requests=20 --downloads=1"),
     subject("cluster-catalog", true, "--requests=20 --downloads=1 --poll=0 --restarts=1"),
+    subject("extensions", true, "--extensions=2 --few=1 --many=2 --watch=1"),
     subject("images", false, "--rounds=1 --size=8"),
     subject("resolver", true, "--rounds=1 --limit=100"),
     subject(

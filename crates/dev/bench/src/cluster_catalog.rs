@@ -305,23 +305,34 @@ fn push_invalid(program: &Path, catalog: &Path, work: &Path, image: &str) -> Res
         let name = Path::new("configs").join(file.strip_prefix(catalog)?);
         layer.add(name.to_str().context("a name that is no text")?, content)?;
     }
-    let folder = work.join("invalid");
-    let store = ImageStore::open(&folder)?;
+    push_catalog(program, &layer, work, image)
+}
+
+/// Pushes an image of a catalog with these files, which are below `configs`.
+pub(crate) fn push_catalog(
+    program: &Path,
+    layer: &LayerFiles,
+    work: &Path,
+    image: &str,
+) -> Result<()> {
+    const NAME: &str = "localhost/catalog:v1";
+    let folder = tempfile::tempdir_in(work)?;
+    let store = ImageStore::open(folder.path())?;
     let label = ("operators.operatorframework.io.index.configs.v1".to_owned(), "/configs".into());
     let config = RunConfig { labels: [label].into(), ..RunConfig::default() };
     let config = ImageConfig { config, ..ImageConfig::default() };
-    let layer = build::layer(&store, &layer)?;
+    let layer = build::layer(&store, layer)?;
     let built = build::image(&store, Platform::host(), config, &[layer])?;
-    store.set(&ImageReference::parse(INVALID_IMAGE)?, &built)?;
+    store.set(&ImageReference::parse(NAME)?, &built)?;
     let credentials = work.join("kubeconfig.registry/config.json");
     let pushed = Command::new(program)
-        .args(["image", "push", INVALID_IMAGE, image, "--store"])
-        .arg(folder)
+        .args(["image", "push", NAME, image, "--store"])
+        .arg(folder.path())
         .arg("--authfile")
         .arg(credentials)
         .output()?;
     let error = String::from_utf8_lossy(&pushed.stderr);
-    anyhow::ensure!(pushed.status.success(), "pushing the invalid catalog: {error}");
+    anyhow::ensure!(pushed.status.success(), "pushing a catalog: {error}");
     Ok(())
 }
 

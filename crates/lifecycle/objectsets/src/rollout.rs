@@ -84,6 +84,17 @@ pub struct RolloutResult {
 }
 
 impl ObjectResult {
+    /// The result for an object that is as desired and passes its probes, as before.
+    pub fn unchanged(object: &Object) -> Self {
+        Self {
+            object: object.clone(),
+            action: ObjectAction::Idle,
+            probe: ProbeResult { status: ProbeStatus::True, messages: Vec::new() },
+            comparison: ObjectComparison::default(),
+            conflicting_owner: None,
+        }
+    }
+
     /// Whether the object lets the next phase begin.
     pub fn is_complete(&self) -> bool {
         self.action != ObjectAction::Collision && self.probe.is_success()

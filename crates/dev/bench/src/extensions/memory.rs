@@ -3,14 +3,16 @@
 use super::extension_cluster::{NAMESPACE, catalog_text, extension, write_bundle};
 use super::{Arguments, catalog};
 use crate::cluster_catalog::{
-    Measured, SETTLING_TIME, create_catalog, find_catalog, registry, start_controllers,
+    Measured, SETTLING_TIME, create_catalog, find_catalog, push_catalog, registry,
+    start_controllers,
 };
 use crate::figure::Figure;
 use crate::launch::{Data, MainstayServer};
 use crate::process::{Usage, peak};
 use anyhow::{Context as _, Result};
-use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION};
 use mainstay_client::{Cluster, ObjectList};
+use mainstay_image::build::LayerFiles;
 use mainstay_object::{Object, builtin};
 use serde_json::json;
 use std::ffi::OsString;
@@ -35,20 +37,21 @@ pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<(&'static str, 
         write_bundle(&folder, &package, 1)?;
         add_image(&format!("{package}-bundle"), &folder);
     }
-    let tools = work.path().join("tools");
-    std::fs::create_dir(&tools).context("making the folder of a catalog")?;
-    let text = tools.join("catalog.json");
-    // The host of the registry is not known yet; the program serves its own images by this name, too.
-    std::fs::write(&text, catalog_text(count, 0)?.replace("example.com/", "localhost/"))?;
-    add_image("tools", &tools);
     let up = MainstayServer::start_with(&program, Data::Memory, &up_arguments, work.path()).await?;
     let cluster = Cluster::new(up.api.client.clone());
     let registry = registry(work.path())?;
+    // The catalog names the images of its bundles, and so the port of the registry.
+    let text = catalog_text(count, 0)?.replace("example.com/", &format!("{registry}/"));
+    let mut layer = LayerFiles::default();
+    layer.add("configs/catalog.json", text)?;
+    push_catalog(&program, &layer, work.path(), &format!("{registry}/tools:v1"))?;
     let run = start_controllers(&program, work.path())?;
     let measured = Measured { clock: up.api.clock, rows: Vec::new() };
     measured
         .until("the controllers are there", || async {
-            cluster.list(&CLUSTER_EXTENSION, None, &ObjectList::default()).await.is_ok()
+            let all = ObjectList::default();
+            cluster.list(&CLUSTER_CATALOG, None, &all).await.is_ok()
+                && cluster.list(&CLUSTER_EXTENSION, None, &all).await.is_ok()
         })
         .await?;
     let namespace =

@@ -157,8 +157,8 @@ async fn measure_one_by_one(
 async fn measure_catalog_change(arguments: &Arguments, table: &mut Table) -> Result<()> {
     let count = arguments.few;
     let cluster = ExtensionCluster::start(count, Features::default(), BeforeStart::Nothing).await?;
-    let mut change = 0;
-    for (key, with) in [("catalog-alone", 0), ("catalog", count)] {
+    let mut alone = 0;
+    for (change, with) in [(1, 0), (2, count)] {
         for package in (0..with).map(catalog::package) {
             cluster.apply_extension(&package, 1).await?;
             cluster.wait_until_installed(&package, 1).await;
@@ -166,14 +166,22 @@ async fn measure_catalog_change(arguments: &Arguments, table: &mut Table) -> Res
         cluster.wait_until_idle().await;
         cluster.take_requests(1);
         let before = cluster.usage()?;
-        let start = cluster.clock.elapsed();
-        change += 1;
         cluster.publish(change).await?;
-        let idle = cluster.wait_until_idle().await;
-        let figure = Figure::time(idle.saturating_sub(start));
+        cluster.wait_until_idle().await;
         let usage = cluster.usage()?.since(before);
-        let title = format!("another package of their catalog changes: {with} extensions");
-        arguments.print_requests(&cluster, &title, 1);
+        let requests = usage.reads + usage.writes;
+        arguments.print_requests(&cluster, &format!("a changed catalog, {with} extensions"), 1);
+        let (key, figure, title) = match with {
+            0 => {
+                alone = requests;
+                let title = "a package of a catalog changes, all requests".to_owned();
+                ("catalog-alone", Figure::number(requests), title)
+            }
+            _ => {
+                let title = format!("the same with {with} extensions of others, more requests");
+                ("catalog", Figure::number(requests.saturating_sub(alone)), title)
+            }
+        };
         Row { key, title, figure, p99: None, usage, operations: (1, "change") }.add(table);
     }
     cluster.shutdown().await;

@@ -476,6 +476,57 @@ pub(super) const GOALS: &[Goal] = &[
         &[GoalFigure("", At("work/restart/figure"))],
     ),
     goal(
+        "extensions",
+        "ClusterExtension: create → `Installed`, p50",
+        AtMost(0.2, Time),
+        &[GoalFigure("", At("work/create/figure"))],
+    ),
+    goal(
+        "extensions",
+        "the same: processor time of the controllers",
+        AtMost(0.04, Time),
+        &[GoalFigure("", At("work/create/processor"))],
+    ),
+    goal(
+        "extensions",
+        "the same: requests",
+        AtMost(25.0, Number),
+        &[GoalFigure("", At("work/create/requests"))],
+    ),
+    goal(
+        "extensions",
+        "the same: requests that write",
+        AtMost(11.0, Number),
+        &[GoalFigure("", At("work/create/writes"))],
+    ),
+    goal(
+        "extensions",
+        "a catalog changes: requests of extensions of other packages",
+        AtMost(0.0, Number),
+        &[GoalFigure("", At("work/catalog/figure"))],
+    ),
+    goal(
+        "extensions",
+        "installed extensions at rest: requests",
+        AtMost(0.0, Number),
+        &[
+            GoalFigure("releases", At("work/rest/requests")),
+            GoalFigure("ClusterObjectSets", At("work/rest-object-sets/requests")),
+        ],
+    ),
+    goal(
+        "extensions",
+        "a restart with many extensions: requests that write",
+        AtMost(0.0, Number),
+        &[GoalFigure("", At("work/restart/writes"))],
+    ),
+    goal(
+        "extensions",
+        "memory of controllers and catalog server with ten extensions and the certified catalog",
+        AtMost(70e6, Size),
+        &[GoalFigure("", At("memory/memory/figure"))],
+    ),
+    goal(
         "resolver",
         "any one package of a published catalog resolved, catalog warm",
         AtMost(0.2e-3, Time),

@@ -75,14 +75,19 @@ fn bundle(package: &str, number: usize, description: &str) -> Value {
     })
 }
 
-/// The files of the bundle of a version, without a description: paths and texts.
+/// The files of the bundle of a version, without a description: paths and texts. OLM v1 makes five objects of
+/// it: a CustomResourceDefinition, a ServiceAccount, a ClusterRole with its binding, and a Deployment.
 pub(crate) fn bundle_files(package: &str, number: usize) -> [(&'static str, String); 3] {
     let group = format!("{package}.example.com");
     let annotations = json!({"annotations": {
         "operators.operatorframework.io.bundle.package.v1": package,
     }});
+    let mut csv = csv(package, number, &group, "");
+    if let Some(install) = csv["spec"]["install"]["spec"].as_object_mut() {
+        install.remove("permissions");
+    }
     [
-        ("manifests/csv.json", csv(package, number, &group, "").to_string()),
+        ("manifests/csv.json", csv.to_string()),
         ("manifests/definition.json", definition(&group).to_string()),
         ("metadata/annotations.yaml", annotations.to_string()),
     ]

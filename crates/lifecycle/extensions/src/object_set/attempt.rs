@@ -18,6 +18,7 @@ use mainstay_objectsets::{
     verify_observed_phases, watch_message, watched_kinds,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The outcome of a reconciliation.
 #[derive(Debug)]
@@ -44,28 +45,35 @@ impl Outcome {
     }
 }
 
+/// The objects of a set as its spec and its Secrets say.
+pub(super) struct Objects {
+    pub(super) phases: Vec<ResolvedPhase>,
+    /// The digests of the phases.
+    digests: Vec<ObservedPhase>,
+}
+
 /// The objects of a set, which may be applied or removed.
 pub(super) struct Content {
-    pub(super) phases: Vec<ResolvedPhase>,
+    pub(super) objects: Arc<Objects>,
     pub(super) observed: Vec<ObservedPhase>,
     pub(super) client: AccountClient,
 }
 
-/// Reads the objects of a set, and checks that they are those that were applied first.
+/// Reads the objects of a set.
 ///
 /// # Errors
-/// Why they may be neither applied nor removed, with the digests if those were found.
-pub(super) async fn content(
+/// Why they may be neither applied nor removed.
+pub(super) async fn read_objects(
     context: &Context,
     set: &ClusterObjectSet,
-) -> Result<Content, (Outcome, Vec<ObservedPhase>)> {
+) -> Result<Objects, Outcome> {
     let secrets = read_secrets(context, set).await;
     let immutable = |name: &NamespacedName| {
         let secret = secrets.get(name)?.as_ref().ok()?;
         Some(secret.bool(&["immutable"]) == Some(true))
     };
     if let Some(message) = mutable_secrets_message(&set.spec, immutable) {
-        return Err((Outcome::Blocked(message), Vec::new()));
+        return Err(Outcome::Blocked(message));
     }
     let phases = resolve_phases(&set.spec, |reference| {
         let name = NamespacedName::new(&*reference.namespace, &*reference.name);
@@ -76,11 +84,24 @@ pub(super) async fn content(
             None => SecretLookup::Failed(""),
         }
     });
-    let phases = phases.map_err(|error| (Outcome::Failed(error.to_string()), Vec::new()))?;
-    let observed = verify_observed_phases(&set.status.observed_phases, observed_phases(&phases));
+    let phases = phases.map_err(|error| Outcome::Failed(error.to_string()))?;
+    let digests = observed_phases(&phases);
+    Ok(Objects { phases, digests })
+}
+
+/// Checks that the objects of a set are those that were applied first.
+///
+/// # Errors
+/// Why they may be neither applied nor removed, with the digests if those were found.
+pub(super) async fn content(
+    context: &Context,
+    set: &ClusterObjectSet,
+    objects: Arc<Objects>,
+) -> Result<Content, (Outcome, Vec<ObservedPhase>)> {
+    let observed = verify_observed_phases(&set.status.observed_phases, objects.digests.clone());
     let observed = observed.map_err(|error| (Outcome::Blocked(error.to_string()), Vec::new()))?;
     match client(context, set).await {
-        Ok(client) => Ok(Content { phases, observed, client }),
+        Ok(client) => Ok(Content { objects, observed, client }),
         Err(message) => Err((Outcome::Failed(message), observed)),
     }
 }
@@ -129,7 +150,7 @@ pub(super) async fn archive(
     content: &Content,
 ) -> Outcome {
     let identity = ObjectSetIdentity::from(set);
-    match Box::pin(tear_down(context, &content.client, &identity, &content.phases)).await {
+    match Box::pin(tear_down(context, &content.client, &identity, &content.objects.phases)).await {
         Ok(true) => Outcome::Archived,
         Ok(false) => Outcome::Removing,
         Err(message) => Outcome::Failed(message),
@@ -147,7 +168,7 @@ pub(super) async fn apply(
         return Outcome::Failed(watch_message(&message));
     }
     let (name, revision) = (&set.metadata.name, set.spec.revision);
-    if let Err(errors) = validate_revision(name, revision, &content.phases) {
+    if let Err(errors) = validate_revision(name, revision, &content.objects.phases) {
         return Outcome::Invalid(revision_errors_message(&errors));
     }
     let probes = match ProgressionProbes::read(&set.spec.progression_probes) {
@@ -162,16 +183,27 @@ pub(super) async fn apply(
         set: &identity,
         previous: &previous,
         probes: &probes,
+        identity: rollout_identity(set, &previous),
     };
-    match Box::pin(rollout.run(&content.phases)).await {
+    match Box::pin(rollout.run(&content.objects.phases)).await {
         Ok(rollout) => Outcome::Applied(Box::new(rollout)),
         Err(message) => Outcome::Failed(message),
     }
 }
 
+/// What decides about the objects of a set besides themselves. The content of a set never changes.
+fn rollout_identity(set: &ClusterObjectSet, previous: &[ObjectSetIdentity]) -> Arc<str> {
+    let mut identity = format!("{} {}", set.metadata.uid, set.metadata.generation);
+    for earlier in previous {
+        identity.push(' ');
+        identity.push_str(&earlier.uid);
+    }
+    identity.into()
+}
+
 /// Watches all kinds of a set.
 async fn watch(context: &Context, content: &Content) -> Result<(), String> {
-    for gvk in watched_kinds(&content.phases) {
+    for gvk in watched_kinds(&content.objects.phases) {
         let found = context.resources.find(&context.cluster, &gvk).await;
         let Some(resource) = found.map_err(|error| api_message(&error))? else {
             return Err(no_matches(&gvk.kind, &gvk.api_version()));

@@ -1,6 +1,6 @@
 //! The controller of ClusterObjectSets.
 
-use super::attempt::{self, Outcome, is_archived};
+use super::attempt::{self, Objects, Outcome, is_archived};
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::names::olm_v1::{OWNER_NAME_LABEL, TEARDOWN_FINALIZER};
@@ -26,10 +26,15 @@ const WORKERS: usize = 8;
 struct Controller {
     context: Arc<Context>,
     sets: Cache<ClusterObjectSet>,
+    /// The objects of sets that are rolling out, which are reconciled often.
+    rolling_out: Mutex<HashMap<NamespacedName, (RolloutKey, Arc<Objects>)>>,
     /// The number of consecutive failures of sets whose last reconciliation failed.
     failures: Mutex<HashMap<NamespacedName, u32>>,
     retry: Backoff,
 }
+
+/// Uid and generation of a set.
+type RolloutKey = (String, i64);
 
 /// The cache of all ClusterObjectSets, indexed by extension.
 pub(crate) fn object_set_cache() -> CacheBuilder<ClusterObjectSet> {
@@ -59,6 +64,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
         .reconcile(Controller {
             context: Arc::clone(&context),
             sets,
+            rolling_out: Mutex::default(),
             failures: Mutex::default(),
             retry: Backoff::new(retry.0, retry.1),
         });
@@ -84,6 +90,7 @@ impl Reconciler for Controller {
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         let Some(set) = self.sets.get(key) else {
             self.failures.lock().remove(key);
+            self.rolling_out.lock().remove(key);
             self.context.object_watches.forget(&key.name);
             return Ok(Action::Done);
         };
@@ -99,7 +106,11 @@ impl Reconciler for Controller {
         }
         let mut set = Arc::unwrap_or_clone(set);
         let previous = self.previous(&set);
-        let (outcome, observed) = match attempt::content(&self.context, &set).await {
+        let content = match self.objects(key, &set).await {
+            Ok(objects) => attempt::content(&self.context, &set, objects).await,
+            Err(outcome) => Err((outcome, Vec::new())),
+        };
+        let (outcome, observed) = match content {
             Err(problem) => problem,
             Ok(content) => {
                 let outcome = if is_archived(&set) {
@@ -114,6 +125,9 @@ impl Reconciler for Controller {
                 (outcome, content.observed)
             }
         };
+        if !self.is_rolling_out(&set, &outcome) {
+            self.rolling_out.lock().remove(key);
+        }
         let now = Time::new(self.context.clock.now());
         let update = object_set_status(&set, observed, outcome.as_rule(), now);
         if update.archives_previous {
@@ -135,6 +149,32 @@ fn is_reported_archived(set: &ClusterObjectSet) -> bool {
 }
 
 impl Controller {
+    /// The objects of a set, which are read once for a rollout.
+    async fn objects(
+        &self,
+        key: &NamespacedName,
+        set: &ClusterObjectSet,
+    ) -> Result<Arc<Objects>, Outcome> {
+        let rollout = (set.metadata.uid.clone(), set.metadata.generation);
+        let read = self.rolling_out.lock().get(key).cloned();
+        if let Some((_, objects)) = read.filter(|(of_rollout, _)| *of_rollout == rollout) {
+            return Ok(objects);
+        }
+        let objects = Arc::new(attempt::read_objects(&self.context, set).await?);
+        self.rolling_out.lock().insert(key.clone(), (rollout, Arc::clone(&objects)));
+        Ok(objects)
+    }
+
+    /// Whether more reconciliations of a set will follow soon: its rollout, or that of another revision whose
+    /// objects it shares, is not complete.
+    fn is_rolling_out(&self, set: &ClusterObjectSet, outcome: &Outcome) -> bool {
+        let Outcome::Applied(rollout) = outcome else { return false };
+        let extension = set.metadata.labels.get(OWNER_NAME_LABEL);
+        let revisions = extension.map(|name| self.sets.indexed(name)).unwrap_or_default();
+        let active = revisions.iter().filter(|(_, revision)| !is_archived(revision)).count();
+        !rollout.is_complete() || active > 1
+    }
+
     /// The earlier revisions whose objects a set takes over.
     fn previous(&self, set: &ClusterObjectSet) -> Vec<ClusterObjectSet> {
         let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL) else { return Vec::new() };

@@ -1,5 +1,6 @@
 //! Rollout of a ClusterObjectSet: its objects are checked, written and probed, phase by phase.
 
+use super::watches::Knowledge;
 use crate::account_client::AccountClient;
 use crate::context::Context;
 use futures::stream::{self, StreamExt as _};
@@ -14,6 +15,7 @@ use mainstay_objectsets::{
     dry_run_error, dry_run_message, managed_object,
 };
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The field manager of dry runs.
 const DRY_RUN_MANAGER: &str = "dummy";
@@ -32,6 +34,8 @@ pub(super) struct Rollout<'a> {
     /// The earlier revisions, whose objects are taken over.
     pub(super) previous: &'a [ObjectSetIdentity],
     pub(super) probes: &'a ProgressionProbes,
+    /// What decides about objects besides themselves: the spec of the set, and the earlier revisions.
+    pub(super) identity: Arc<str>,
 }
 
 /// An object with its resource.
@@ -85,7 +89,10 @@ impl Rollout<'_> {
             let target = self.target(&object.object).await;
             targets.push(target.map_err(|failure| failure.message)?);
         }
-        let runs: Vec<_> = targets.iter().map(|target| self.dry_run(target)).collect();
+        let known: Vec<Knowledge> =
+            targets.iter().map(|target| self.knowledge(target.object)).collect();
+        let unknown = targets.iter().zip(&known).filter(|(_, known)| **known == Knowledge::Nothing);
+        let runs: Vec<_> = unknown.map(|(target, _)| self.dry_run(target)).collect();
         let results: Vec<Option<DryRunError>> =
             stream::iter(runs).buffered(DRY_RUNS).collect().await;
         let errors: Vec<DryRunError> = results.into_iter().flatten().collect();
@@ -93,10 +100,19 @@ impl Rollout<'_> {
             return Err(dry_run_message(&errors));
         }
         let mut objects = Vec::with_capacity(targets.len());
-        for (object, target) in phase.objects.iter().zip(&targets) {
-            objects.push(Box::pin(self.reconcile_current(object, target)).await?);
+        for ((object, target), known) in phase.objects.iter().zip(&targets).zip(known) {
+            objects.push(if known == Knowledge::Complete {
+                ObjectResult::unchanged(target.object)
+            } else {
+                Box::pin(self.reconcile_current(object, target)).await?
+            });
         }
         Ok(PhaseResult { objects })
+    }
+
+    fn knowledge(&self, desired: &Object) -> Knowledge {
+        let (watches, account) = (&self.context.object_watches, &self.client.account);
+        watches.knowledge(&self.set.name, &self.identity, desired, account)
     }
 
     /// Reconciles an object, again if it changes meanwhile.
@@ -182,9 +198,11 @@ impl Rollout<'_> {
             ObjectDecision::Progressed | ObjectDecision::Idle => (actual, None),
             ObjectDecision::Collision { owner } => (actual, owner),
         };
-        self.context.object_watches.note(&self.set.name, &object);
         let probe = self.probes.probe(&object);
-        Ok(ObjectResult { object, action, probe, comparison, conflicting_owner })
+        let result = ObjectResult { object, action, probe, comparison, conflicting_owner };
+        let watches = &self.context.object_watches;
+        watches.note(&self.set.name, &self.identity, &result.object, result.is_complete());
+        Ok(result)
     }
 
     async fn compare(

@@ -2,7 +2,8 @@
 //!
 //! One watch for each kind serves all sets of an account. A reconciliation notes the resource version of
 //! each object that it saw last, so that its own writes enqueue nothing. What one set wrote is still new
-//! to another set of the same object.
+//! to another set of the same object. An object that was as desired is not requested again until the watch
+//! shows another resource version.
 
 use crate::account_client::AccountClient;
 use crate::context::Context;
@@ -27,15 +28,35 @@ struct OwnedObject {
 /// Kind and name of an object.
 type ObjectId = (Gvk, NamespacedName);
 
-/// The resource versions that sets saw last, by the name of the set.
-type SeenVersions = HashMap<Arc<str>, HashMap<ObjectId, String>>;
+/// An object as a set saw it last.
+struct SeenObject {
+    resource_version: String,
+    /// The rollout that saw it: the object as desired was accepted.
+    rollout: Arc<str>,
+    /// Whether it was as desired and passed its probes.
+    is_complete: bool,
+}
+
+/// What a rollout knows about an object before it requests it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Knowledge {
+    /// It must be checked whether the API accepts it.
+    Nothing,
+    /// The API accepted it.
+    Accepted,
+    /// It is as desired and passes its probes.
+    Complete,
+}
+
+/// The objects that sets saw last, by the name of the set.
+type SeenObjects = HashMap<Arc<str>, HashMap<ObjectId, SeenObject>>;
 
 /// The watches, and what sets saw.
 pub(crate) struct ObjectWatches {
     stop: CancellationToken,
     /// By kind, and by the account whose permissions they have.
     watches: Mutex<HashMap<(Gvk, String), Cache<OwnedObject>>>,
-    seen: Arc<Mutex<SeenVersions>>,
+    seen: Arc<Mutex<SeenObjects>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
 
@@ -50,11 +71,35 @@ impl ObjectWatches {
         *self.enqueuer.lock() = Some(enqueuer);
     }
 
-    /// Notes an object as a set saw it last.
-    pub(super) fn note(&self, set: &str, object: &Object) {
+    /// Notes an object as a rollout of a set saw it last.
+    pub(super) fn note(&self, set: &str, rollout: &Arc<str>, object: &Object, is_complete: bool) {
+        let resource_version = object.resource_version().to_owned();
+        let seen_object =
+            SeenObject { resource_version, rollout: Arc::clone(rollout), is_complete };
         let mut seen = self.seen.lock();
         let of_set = seen.entry(set.into()).or_default();
-        of_set.insert((object.gvk(), object.key()), object.resource_version().to_owned());
+        of_set.insert((object.gvk(), object.key()), seen_object);
+    }
+
+    /// What is known about an object from the last time when a rollout of a set saw it.
+    pub(super) fn knowledge(
+        &self,
+        set: &str,
+        rollout: &str,
+        desired: &Object,
+        account: &str,
+    ) -> Knowledge {
+        let id = (desired.gvk(), desired.key());
+        let watch = self.watches.lock().get(&(id.0.clone(), account.to_owned())).cloned();
+        let current = watch.and_then(|watch| watch.get(&id.1));
+        let seen = self.seen.lock();
+        let last = seen.get(set).and_then(|of_set| of_set.get(&id));
+        let Some(last) = last.filter(|last| *last.rollout == *rollout) else {
+            return Knowledge::Nothing;
+        };
+        let is_current =
+            current.is_some_and(|current| current.resource_version == last.resource_version);
+        if is_current && last.is_complete { Knowledge::Complete } else { Knowledge::Accepted }
     }
 
     /// Forgets what a set saw, once it is gone.
@@ -103,7 +148,7 @@ fn enqueue(
     enqueuer: &Enqueuer<Context>,
     kind: &Gvk,
     change: &Changed<'_, OwnedObject>,
-    seen: &Mutex<SeenVersions>,
+    seen: &Mutex<SeenObjects>,
 ) {
     let owners: BTreeSet<&(Arc<str>, Arc<str>)> =
         change.before.into_iter().chain(change.after).flat_map(|object| &object.owners).collect();
@@ -111,8 +156,8 @@ fn enqueue(
     for (owner, uid) in owners {
         let has_seen = change.after.is_some_and(|after| {
             let seen = seen.lock();
-            let version = seen.get(owner).and_then(|of_set| of_set.get(&id));
-            version.is_some_and(|version| *version == after.resource_version)
+            let last = seen.get(owner).and_then(|of_set| of_set.get(&id));
+            last.is_some_and(|last| last.resource_version == after.resource_version)
         });
         if !has_seen {
             let key = NamespacedName::cluster(&**owner);
