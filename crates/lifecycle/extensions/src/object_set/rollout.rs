@@ -3,6 +3,7 @@
 use super::watches::Knowledge;
 use crate::account_client::AccountClient;
 use crate::context::Context;
+use crate::features::TrustMode;
 use futures::stream::{self, StreamExt as _};
 use mainstay_api::names::olm_v1::OBJECT_FIELD_MANAGER;
 use mainstay_client::Patch;
@@ -111,6 +112,10 @@ impl Rollout<'_> {
     }
 
     fn knowledge(&self, desired: &Object) -> Knowledge {
+        if self.context.features.trust == TrustMode::ServiceAccount {
+            // The permissions of an account change without any change of its objects.
+            return Knowledge::Nothing;
+        }
         let (watches, account) = (&self.context.object_watches, &self.client.account);
         watches.knowledge(&self.set.name, &self.identity, desired, account)
     }
