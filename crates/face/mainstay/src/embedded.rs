@@ -301,7 +301,9 @@ impl Embedded {
         let mut cluster_catalogs = None;
         if let Some(sources) = sources.filter(|_| runs_extensions) {
             let catalogd = settings.profile.catalogd_namespace();
+            let releases = settings.profile.operator_controller_namespace();
             layout::apply_namespace(&cluster, catalogd).await?;
+            layout::apply_namespace(&cluster, releases).await?;
             let authority = cluster_catalogs::ca_config_map(catalogd, pki.authority_pem());
             layout::apply(&cluster, &builtin::CONFIG_MAP, &authority).await?;
             let addresses = cluster_catalogs::loopback_addresses(&cluster).await;
@@ -315,6 +317,7 @@ impl Embedded {
             }
             let options = mainstay_extensions::Options {
                 system_namespace: catalogd.to_owned(),
+                release_namespace: releases.to_owned(),
                 external_address: server.address.to_string(),
                 folders: cluster_catalogs::contents_of(&folder_catalogs),
                 served: server.served(),

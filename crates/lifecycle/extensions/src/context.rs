@@ -45,8 +45,8 @@ pub(crate) struct Context {
     pub(crate) started: Duration,
     /// The features that the administrator chose.
     pub(crate) features: Features,
-    /// The namespace with pull secrets and releases.
-    pub(crate) system_namespace: String,
+    /// The namespace with releases and with the Secrets of ClusterObjectSets.
+    pub(crate) release_namespace: String,
     /// Every ClusterExtension.
     pub(crate) extensions: Cache<ClusterExtension>,
     /// What the releases of extensions say about themselves without being read, indexed by extension.

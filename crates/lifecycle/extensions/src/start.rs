@@ -38,6 +38,9 @@ pub struct Options {
     pub clock: Clock,
     /// The namespace with the pull secrets of catalogs: `olmv1-system` upstream.
     pub system_namespace: String,
+    /// The namespace with the releases of extensions and the Secrets of ClusterObjectSets: `olmv1-system`
+    /// upstream, `openshift-operator-controller` on OpenShift.
+    pub release_namespace: String,
     /// The names of pull secrets in that namespace; `pull-secret` upstream. Secrets that do not exist
     /// are left out.
     pub pull_secrets: Vec<String>,
@@ -69,6 +72,7 @@ impl Options {
         Self {
             clock,
             system_namespace: "olmv1-system".to_owned(),
+            release_namespace: "olmv1-system".to_owned(),
             pull_secrets: vec!["pull-secret".to_owned()],
             external_address: "catalogd-service.olmv1-system.svc".to_owned(),
             images,
@@ -116,6 +120,7 @@ impl Extensions {
         let Options {
             clock,
             system_namespace,
+            release_namespace,
             pull_secrets,
             external_address,
             images,
@@ -136,7 +141,7 @@ impl Extensions {
             .start(Cache::builder(Selection::all(resources::CLUSTER_EXTENSION), |object| {
                 ClusterExtension::from_object(object).ok()
             }));
-        let releases = caches.start(ReleaseHead::cache(&system_namespace));
+        let releases = caches.start(ReleaseHead::cache(&release_namespace));
         let uses_object_sets = features.object_sets && has_extensions;
         let object_sets = uses_object_sets.then(|| caches.start(object_set_cache()));
         let context = Arc::new(Context {
@@ -145,7 +150,7 @@ impl Extensions {
             clock,
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             requester: Requester {
-                namespace: system_namespace.clone(),
+                namespace: system_namespace,
                 name: SERVICE_ACCOUNT.to_owned(),
                 uid: String::new(),
                 secrets: pull_secrets,
@@ -159,7 +164,7 @@ impl Extensions {
             served_changes: watch::Sender::new(0),
             started: clock.elapsed(),
             features,
-            system_namespace,
+            release_namespace,
             extensions,
             releases,
             object_sets,

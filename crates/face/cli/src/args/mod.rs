@@ -474,11 +474,19 @@ impl Profile {
         }
     }
 
-    /// The namespace of OLM v1: that of its catalog server, its pull secret and its releases.
+    /// The namespace of the catalog server of OLM v1, and of its pull secret.
     pub const fn catalogd_namespace(self) -> &'static str {
         match self {
             Self::Standard => "olmv1-system",
             Self::Openshift => "openshift-catalogd",
+        }
+    }
+
+    /// The namespace with the releases of ClusterExtensions and the Secrets of ClusterObjectSets.
+    pub const fn operator_controller_namespace(self) -> &'static str {
+        match self {
+            Self::Standard => "olmv1-system",
+            Self::Openshift => "openshift-operator-controller",
         }
     }
 

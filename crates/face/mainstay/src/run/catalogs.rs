@@ -134,6 +134,7 @@ impl Server {
         Options {
             features,
             system_namespace: self.namespace.to_owned(),
+            release_namespace: run.profile.operator_controller_namespace().to_owned(),
             external_address: self.external_address(),
             folders,
             served: self.catalogs.served(),

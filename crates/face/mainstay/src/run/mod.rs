@@ -343,8 +343,9 @@ async fn prepare_cluster(
     selected.install(cluster).await?;
     layout::apply_namespace(cluster, &run.namespace).await?;
     if selected.contains(&mainstay_extensions::SUBSYSTEM) {
-        // Pull secrets and the releases of extensions are there.
+        // Pull secrets are in one, and the releases of extensions in the other.
         layout::apply_namespace(cluster, run.profile.catalogd_namespace()).await?;
+        layout::apply_namespace(cluster, run.profile.operator_controller_namespace()).await?;
     }
     if !selected.contains(&mainstay_classic::SUBSYSTEM) {
         return Ok(None);

@@ -184,7 +184,7 @@ impl Attempt<'_> {
             self.identity(),
             PhaseSplit::AtLimit,
         );
-        let change = compare_object_set(&desired, sets, &self.context.system_namespace);
+        let change = compare_object_set(&desired, sets, &self.context.release_namespace);
         match change.map_err(|error| Failure::retrying(error.to_string()))? {
             ObjectSetChange::Unchanged => {
                 if let Some(newest) = sets.last() {
@@ -273,7 +273,7 @@ impl Attempt<'_> {
 
     async fn adopt(&self, secret: &str, owner: &OwnerReference) -> Result<(), Failure> {
         let patch = Patch::Merge(secret_owner_patch(owner));
-        let namespace = Some(&*self.context.system_namespace);
+        let namespace = Some(&*self.context.release_namespace);
         match self.context.cluster.patch(&builtin::SECRET, namespace, secret, &patch).await {
             Err(error) if !error.is_not_found() => Err(request_failed(&error)),
             _ => Ok(()),
@@ -284,7 +284,7 @@ impl Attempt<'_> {
     async fn adopt_secrets(&self, set: &ClusterObjectSet) -> Result<(), Failure> {
         let selector = format!("{REVISION_NAME_LABEL}={}", set.metadata.name);
         let list = ObjectList { metadata_only: true, ..ObjectList::labels(selector) };
-        let namespace = Some(&*self.context.system_namespace);
+        let namespace = Some(&*self.context.release_namespace);
         let found = self.context.cluster.list(&builtin::SECRET, namespace, &list).await;
         let owner = ObjectSetIdentity::from(set).owner_reference();
         for secret in found.map_err(|error| request_failed(&error))?.items {

@@ -123,7 +123,7 @@ pub(super) async fn history(context: &Context, extension: &str) -> Result<Histor
 }
 
 async fn read(context: &Context, extension: &str, version: i64) -> Result<StoredRelease, Failure> {
-    let namespace = &*context.system_namespace;
+    let namespace = &*context.release_namespace;
     let find = |name: String| async move {
         let found = context.cluster.get(&builtin::SECRET, Some(namespace), &name).await;
         found.map_err(|error| Failure::retrying(api_message(&error)))
@@ -346,7 +346,7 @@ async fn store(
     let api_version = resources::CLUSTER_EXTENSION.api_version();
     let owner = owner(extension, &api_version).reference();
     let write = SecretWrite::Create(context.clock.now());
-    let namespace = &*context.system_namespace;
+    let namespace = &*context.release_namespace;
     let index = encoded.index_secret(namespace, &[owner], write);
     let count = 1 + extra_chunk_names(&index).map_or(0, |names| names.len());
     let index = create(context, index).await.map_err(|why| {
@@ -403,7 +403,7 @@ async fn replace(
     stored: &StoredRelease,
 ) -> Result<Object, Failure> {
     let StoredRelease { release, index: before } = stored;
-    let namespace = &*context.system_namespace;
+    let namespace = &*context.release_namespace;
     let failed = |error: mainstay_client::Error| Failure::retrying(api_message(&error));
     let encoded = EncodedRelease::new(release);
     let encoded = encoded.map_err(|error| Failure::retrying(error.to_string()))?;
@@ -438,7 +438,7 @@ async fn create(context: &Context, secret: Value) -> Result<Object, String> {
 }
 
 async fn delete(context: &Context, name: &str) -> Result<(), Failure> {
-    let namespace = &*context.system_namespace;
+    let namespace = &*context.release_namespace;
     let options = DeleteOptions::default();
     let deleted =
         context.cluster.ensure_deleted(&builtin::SECRET, Some(namespace), name, &options).await;

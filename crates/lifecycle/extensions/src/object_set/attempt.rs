@@ -113,7 +113,7 @@ async fn read_secrets(
     let mut secrets = HashMap::new();
     for name in referenced_secrets(&set.spec) {
         let namespace = match &*name.namespace {
-            "" => &*context.system_namespace,
+            "" => &*context.release_namespace,
             namespace => namespace,
         };
         let found = context.cluster.get(&builtin::SECRET, Some(namespace), &name.name).await;
