@@ -197,6 +197,14 @@ pub(crate) const EXTENSION_DESCRIBE: &str = "Examples:
   mainstay extension describe teapot
   mainstay extension describe teapot -o yaml";
 
+pub(crate) const EXTENSION_HISTORY: &str = "Examples:
+  mainstay extension history teapot
+  mainstay extension history teapot -o json";
+
+pub(crate) const EXTENSION_ROLLBACK: &str = "Examples:
+  mainstay extension rollback teapot
+  mainstay extension rollback teapot --to-revision 2 --dry-run";
+
 pub(crate) const EXTENSION_WAIT: &str = "Examples:
   mainstay extension wait teapot --for installed
   mainstay extension wait teapot --for version=1.3.x --timeout 10m

@@ -17,12 +17,14 @@ mod bundle_source;
 mod config;
 mod delete;
 mod describe;
+mod history;
 mod input;
 mod install;
 mod list;
 mod owned;
 mod rbac;
 mod removal_preview;
+mod rollback;
 mod spec;
 mod state;
 mod update;
@@ -102,6 +104,18 @@ enum Command {
     /// Wait until a ClusterExtension is installed, has a version, or is deleted.
     #[command(after_help = examples::EXTENSION_WAIT)]
     Wait(wait::Arguments),
+    /// List the revisions of a ClusterExtension: what was installed, and when.
+    ///
+    /// Revisions are ClusterObjectSets, or Helm releases in Secrets. Controllers keep the latest ones only.
+    #[command(after_help = examples::EXTENSION_HISTORY)]
+    History(history::Arguments),
+    /// Install the bundle of an earlier revision again, and wait until it is installed.
+    ///
+    /// The version is pinned, and any version may follow the installed one (policy `SelfCertified`). A catalog
+    /// must still have the bundle. Where older CustomResourceDefinitions would lose stored data, the
+    /// controller refuses, as in each upgrade.
+    #[command(after_help = examples::EXTENSION_ROLLBACK)]
+    Rollback(rollback::Arguments),
     /// Print the ServiceAccount and the roles that install a bundle, or roles for its users.
     ///
     /// The roles grant exactly what the bundle needs. Without --bundle, the bundle is the one that the
@@ -147,6 +161,10 @@ async fn run_command<C: ClusterWriter>(
         Command::List(arguments) => list::run(arguments, io, connect).await?,
         Command::Describe(arguments) => describe::run(arguments, io, connect).await?,
         Command::Wait(arguments) => wait::run(arguments, io, connect).await?,
+        Command::History(arguments) => history::run(arguments, io, connect).await?,
+        Command::Rollback(arguments) => {
+            Box::pin(rollback::run(arguments, io, connect)).await?;
+        }
         Command::Rbac(arguments) => Box::pin(rbac::run(arguments, io, input, connect)).await?,
     }
     Ok(ExitStatus::Done)

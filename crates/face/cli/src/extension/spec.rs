@@ -76,7 +76,7 @@ enum CrdSafetyArgument {
 }
 
 /// The fields that flags can set, below `spec`.
-const VERSION: [&str; 4] = ["spec", "source", "catalog", "version"];
+pub(super) const VERSION: [&str; 4] = ["spec", "source", "catalog", "version"];
 const CHANNELS: [&str; 4] = ["spec", "source", "catalog", "channels"];
 const SELECTOR: [&str; 4] = ["spec", "source", "catalog", "selector"];
 pub(super) const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConstraintPolicy"];

@@ -16,7 +16,6 @@ use clap::{ArgAction, Args};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// How often the change is made again because the object changed meanwhile.
@@ -61,31 +60,68 @@ pub(super) async fn run<C: ClusterWriter>(
     }
     let config = arguments.spec.read_config(io, input)?;
     let cluster = connect(&arguments.cluster, REQUEST_TIMEOUT).await?;
-    let Some(updated) = replace(&cluster, io, arguments, config.as_ref()).await? else {
-        say(io, *output, "no changes detected - extension already in desired state");
-        if *output != Format::Text {
-            print_object(io, *output, &find_extension(&cluster, name).await?);
+    let change = Change {
+        name,
+        doing: ("update", "updating", "updated"),
+        waiting: &arguments.waiting,
+        dry_run: arguments.dry_run,
+        output: *output,
+    };
+    let apply = |extension: &mut Object| {
+        if !arguments.ignore_unset {
+            spec::reset(extension);
+        }
+        arguments.spec.apply(extension, config.as_ref());
+    };
+    carry_out(&cluster, io, &change, apply).await
+}
+
+/// A change of a ClusterExtension.
+pub(super) struct Change<'a> {
+    /// The name of the ClusterExtension.
+    pub(super) name: &'a str,
+    /// What the command does: its verb, the present and the past participle.
+    pub(super) doing: (&'a str, &'a str, &'a str),
+    pub(super) waiting: &'a WaitArguments,
+    pub(super) dry_run: bool,
+    pub(super) output: Format,
+}
+
+/// Changes a ClusterExtension, and waits until the change is carried out.
+///
+/// # Errors
+/// The cluster refuses the change or does not respond, or the controller does not carry it out in time.
+pub(super) async fn carry_out(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    change: &Change<'_>,
+    apply: impl Fn(&mut Object),
+) -> Result<(), CommandFailure> {
+    let &Change { name, doing: (verb, present, past), waiting, dry_run, output } = change;
+    let Some(updated) = replace(cluster, io, change, apply).await? else {
+        say(io, output, "no changes detected - extension already in desired state");
+        if output != Format::Text {
+            print_object(io, output, &find_extension(cluster, name).await?);
         }
         return Ok(());
     };
-    let waits = arguments.waiting.waits() && !arguments.dry_run;
-    report_write(io, *output, &updated, "updated", arguments.dry_run);
-    if !waits {
-        print_object(io, *output, &updated);
+    report_write(io, output, &updated, past, dry_run);
+    if dry_run || !waiting.waits() {
+        print_object(io, output, &updated);
         return Ok(());
     }
-    let (timeout, target) = (arguments.waiting.timeout, (&**name, updated.uid()));
-    let end = watch::wait(&cluster, io, target, timeout, |found| {
+    let (timeout, target) = (waiting.timeout, (name, updated.uid()));
+    let end = watch::wait(cluster, io, target, timeout, |found| {
         state::install_stage(found) == InstallStage::Installed
     })
     .await?;
     match end {
         Ok(extension) => {
-            report_installed(io, *output, &extension);
+            report_installed(io, output, &extension);
             Ok(())
         }
-        Err(unfinished) => Err(Cause::new(format!("failed to update extension {name:?}"))
-            .because(unfinished.cause(name, "updating", timeout))
+        Err(unfinished) => Err(Cause::new(format!("failed to {verb} extension {name:?}"))
+            .because(unfinished.cause(name, present, timeout))
             .remedy(format!("see more with: mainstay extension describe {name}"))
             .into()),
     }
@@ -95,26 +131,23 @@ pub(super) async fn run<C: ClusterWriter>(
 async fn replace(
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
-    arguments: &Arguments,
-    config: Option<&Map<String, Value>>,
+    change: &Change<'_>,
+    apply: impl Fn(&mut Object),
 ) -> Result<Option<Object>, CommandFailure> {
     let mut attempt = 1;
     loop {
-        let current = find_extension(cluster, &arguments.name).await?;
+        let current = find_extension(cluster, change.name).await?;
         let mut wanted = current.clone();
-        if !arguments.ignore_unset {
-            spec::reset(&mut wanted);
-        }
-        arguments.spec.apply(&mut wanted, config);
+        apply(&mut wanted);
         if is_same(&current, &wanted) {
             return Ok(None);
         }
         let write = ObjectWrite::Replace(&wanted);
-        match cluster.write(&CLUSTER_EXTENSION, write, arguments.dry_run).await {
+        match cluster.write(&CLUSTER_EXTENSION, write, change.dry_run).await {
             Ok(accepted) => return Ok(Some(report_warnings(io, accepted))),
             Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
             Err(error) => {
-                let what = format!("failed to update extension {:?}", arguments.name);
+                let what = format!("failed to {} extension {:?}", change.doing.0, change.name);
                 return Err(write_failure(what, error));
             }
         }

@@ -15,6 +15,7 @@ mod cluster_catalogs;
 mod crd;
 mod crd_upgrades;
 mod extension_commands;
+mod extension_history;
 mod extension_rbac;
 mod extensions;
 mod full_disk;
