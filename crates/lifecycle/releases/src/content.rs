@@ -70,6 +70,26 @@ impl ReleaseContent {
         owner: &ReleaseOwner<'_>,
         labels: &BTreeMap<String, String>,
     ) -> Self {
+        Self::new(objects, annotations, namespace, Some(owner), labels)
+    }
+
+    /// The content for objects that exist in a cluster before their extension does: they have no owner yet.
+    pub fn from_recorded(
+        objects: &[Value],
+        annotations: &BTreeMap<String, String>,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Self {
+        Self::new(objects, annotations, namespace, None, labels)
+    }
+
+    fn new(
+        objects: &[Value],
+        annotations: &BTreeMap<String, String>,
+        namespace: &str,
+        owner: Option<&ReleaseOwner<'_>>,
+        labels: &BTreeMap<String, String>,
+    ) -> Self {
         let jsons = object_jsons(objects);
         let names: Vec<String> = jsons.iter().map(|json| file_name(json)).collect();
         let chart = chart(&jsons, &names, annotations);
@@ -132,7 +152,7 @@ fn chart(jsons: &[String], names: &[String], annotations: &BTreeMap<String, Stri
 fn post_render(
     object: &Value,
     namespace: &str,
-    owner: &ReleaseOwner<'_>,
+    owner: Option<&ReleaseOwner<'_>>,
     labels: &BTreeMap<String, String>,
 ) -> Value {
     let mut object = object.clone();
@@ -151,6 +171,10 @@ fn post_render(
         }
         None => {}
     }
+    let Some(owner) = owner else {
+        add_labels(metadata, labels);
+        return object;
+    };
     if keeps_resource(metadata) {
         // Helm does not delete such an object, so nothing else may: the owner is only noted.
         let annotations = entry_object(metadata, "annotations");
@@ -168,6 +192,11 @@ fn post_render(
             other => *other = json!([owner.reference()]),
         }
     }
+    add_labels(metadata, labels);
+    object
+}
+
+fn add_labels(metadata: &mut Map<String, Value>, labels: &BTreeMap<String, String>) {
     let all = entry_object(metadata, "labels");
     for (name, value) in labels {
         all.insert(name.clone(), value.clone().into());
@@ -175,7 +204,6 @@ fn post_render(
     if all.is_empty() {
         metadata.remove("labels");
     }
-    object
 }
 
 fn builtin_scope(object: &Value) -> Option<Scope> {

@@ -1,0 +1,19 @@
+//! Annotations and finalizers of a migration; those of `library-olm`, but for the finalizer.
+
+/// Annotation on a ClusterExtension: `namespace/name` of the Subscription that it replaces.
+pub const MIGRATED_FROM_SUBSCRIPTION: &str = "olm.operatorframework.io/migrated-from-subscription";
+/// Annotation on a ClusterExtension: the spec of its Subscription, as JSON.
+pub const SUBSCRIPTION_BACKUP: &str = "olm.operatorframework.io/migration-subscription-backup";
+/// Annotation on a ClusterExtension: name and spec of the OperatorGroup of its Subscription, as JSON.
+pub const OPERATOR_GROUP_BACKUP: &str = "olm.operatorframework.io/migration-operatorgroup-backup";
+/// Prefix of annotations on a ClusterExtension: a check that was acknowledged; the value is `true`.
+pub const ACKNOWLEDGED_PREFIX: &str = "olm.operatorframework.io/acknowledged-";
+/// Annotation on a ClusterCatalog: `namespace/name` of the first CatalogSource that it replaces.
+pub const MIGRATED_FROM_CATALOG_SOURCE: &str =
+    "olm.operatorframework.io/migrated-from-catalogsource";
+/// Finalizer of a ClusterExtension whose objects go back to OLM classic: while it is there, the controller
+/// writes nothing and the garbage collector deletes nothing.
+pub const ROLLBACK_FINALIZER: &str = "olm.operatorframework.io/migration-rollback";
+/// Annotation on a Subscription that waits for the end of its migration: its `spec.installPlanApproval`
+/// before; empty if it had none.
+pub const ORIGINAL_APPROVAL: &str = "olm.operatorframework.io/migration-original-approval";

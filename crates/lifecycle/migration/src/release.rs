@@ -1,0 +1,208 @@
+//! The deployed release with which an operator begins at OLM v1: its objects as they are in the cluster.
+//!
+//! Both appliers of OLM v1 begin with it: that of Helm releases upgrades it to the rendered bundle, that of
+//! ClusterObjectSets makes its first revision of it.
+
+use mainstay_api::names::olm_v1::{
+    BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_VERSION, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
+};
+use mainstay_api::{names, resources};
+use mainstay_object::{Object, OwnerReference};
+use mainstay_releases::{
+    EncodeReleaseError, EncodedRelease, Release, ReleaseAction, ReleaseContent, SecretWrite,
+    secret_name,
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Prefixes of annotations that tell about a moment or belong to another tool.
+const DROPPED_ANNOTATIONS: [&str; 3] =
+    ["kubectl.kubernetes.io/", "deployment.kubernetes.io/", names::INSTALLED_ALONGSIDE_PREFIX];
+
+/// What a release of recorded objects is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedRelease<'a> {
+    /// The name of the ClusterExtension.
+    pub extension: &'a str,
+    /// The namespace of the operator.
+    pub namespace: &'a str,
+    /// The package.
+    pub package: &'a str,
+    /// The ClusterServiceVersion.
+    pub csv: &'a Object,
+    /// The version of the bundle.
+    pub version: &'a str,
+    /// The reference of the image of the bundle.
+    pub image: &'a str,
+    /// The objects as they are in the cluster.
+    pub objects: &'a [Object],
+}
+
+impl RecordedRelease<'_> {
+    /// The name of the index Secret of an extension's first release.
+    pub fn secret_name(extension: &str) -> String {
+        secret_name(extension, 1)
+    }
+
+    /// The release, compressed.
+    ///
+    /// # Errors
+    /// The objects are too large for a release.
+    pub fn encode(&self, now: jiff::Timestamp) -> Result<EncodedRelease, EncodeReleaseError> {
+        let objects: Vec<Value> = self.objects.iter().map(recorded).collect();
+        let annotations: BTreeMap<String, String> = self
+            .csv
+            .annotations()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let marks = BTreeMap::from([
+            (OWNER_KIND_LABEL.to_owned(), resources::CLUSTER_EXTENSION.kind.to_string()),
+            (OWNER_NAME_LABEL.to_owned(), self.extension.to_owned()),
+        ]);
+        let content = ReleaseContent::from_recorded(&objects, &annotations, self.namespace, &marks);
+        let labels = [
+            (PACKAGE_NAME, self.package),
+            (BUNDLE_NAME, self.csv.name()),
+            (BUNDLE_VERSION, self.version),
+            (BUNDLE_REFERENCE, self.image),
+        ];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (name, namespace) = (self.extension, self.namespace);
+        let mut release = Release::pending_install(name, namespace, content, labels.into(), now);
+        release.complete(ReleaseAction::Install);
+        EncodedRelease::new(&release)
+    }
+
+    /// The index Secret of a release, in the namespace of the controller.
+    pub fn index(encoded: &EncodedRelease, namespace: &str, now: jiff::Timestamp) -> Value {
+        encoded.index_secret(namespace, &[], SecretWrite::Create(now))
+    }
+
+    /// The further Secrets of a release; `uid` is that of its index Secret.
+    pub fn chunks(
+        encoded: &EncodedRelease,
+        namespace: &str,
+        uid: &str,
+        now: jiff::Timestamp,
+    ) -> Vec<Value> {
+        encoded.chunk_secrets(namespace, uid, SecretWrite::Create(now))
+    }
+
+    /// The index Secret with its owner, so that it goes with the extension; none if it has one.
+    pub fn adopted(index: &Object, extension: &Object) -> Option<Object> {
+        if !index.owner_references().is_empty() {
+            return None;
+        }
+        let OwnerReference { api_version, kind, name, uid, .. } = extension.owner_reference();
+        let mut index = index.clone();
+        let owner = json!([{
+            "apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }]);
+        index.set(&["metadata", "ownerReferences"], owner);
+        Some(index)
+    }
+}
+
+/// An object as a release has it: what the cluster and OLM classic added to its metadata is left out.
+pub fn recorded(object: &Object) -> Value {
+    let mut fields = Map::new();
+    for (name, value) in object.fields() {
+        if !matches!(name.as_str(), "status" | "metadata") {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
+    let mut metadata = json!({"name": object.name()});
+    if !object.namespace().is_empty() {
+        metadata["namespace"] = object.namespace().into();
+    }
+    let labels = object.labels().filter(|(name, _)| !is_classic_label(name));
+    let annotations = object
+        .annotations()
+        .filter(|(name, _)| !DROPPED_ANNOTATIONS.iter().any(|prefix| name.starts_with(prefix)));
+    let (labels, annotations) = (texts(labels), texts(annotations));
+    for (name, all) in [("labels", labels), ("annotations", annotations)] {
+        if !all.is_empty() {
+            metadata[name] = Value::Object(all);
+        }
+    }
+    fields.insert("metadata".to_owned(), metadata);
+    Value::Object(fields)
+}
+
+/// Whether a label is OLM classic's: it says who owns an object there.
+pub(crate) fn is_classic_label(name: &str) -> bool {
+    name == names::MANAGED
+        || name.starts_with(names::OWNER)
+        || name == names::DEPLOYMENT_SPEC_HASH
+        || name.starts_with(names::COMPONENT_LABEL_PREFIX)
+}
+
+fn texts<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Map<String, Value> {
+    all.map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_releases::{MAX_DECODED_BYTES, ReleaseStatus, decode_release};
+
+    #[test]
+    fn release_has_the_objects_as_they_are_and_no_traces_of_classic() {
+        let object = |value| Object::from_value(value).unwrap();
+        let deployment = object(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {
+                "name": "tea", "namespace": "ns", "uid": "1", "resourceVersion": "2",
+                "labels": {"app": "tea", "olm.owner": "tea.v1", "operators.coreos.com/tea.ns": ""},
+                "annotations": {"deployment.kubernetes.io/revision": "1", "kept": "1"},
+                "ownerReferences": [{"kind": "ClusterServiceVersion", "name": "tea.v1", "uid": "3"}],
+            },
+            "spec": {"replicas": 2}, "status": {"replicas": 2},
+        }));
+        let csv = object(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "tea.v1", "annotations": {"olm.properties": "[]"}},
+        }));
+        let release = RecordedRelease {
+            extension: "tea",
+            namespace: "ns",
+            package: "tea",
+            csv: &csv,
+            version: "1.0.0",
+            image: "r/tea:1",
+            objects: &[deployment],
+        };
+        let now = jiff::Timestamp::from_second(10).unwrap();
+        let encoded = release.encode(now).unwrap();
+        let index = RecordedRelease::index(&encoded, "olmv1-system", now);
+        assert_eq!(index["metadata"]["name"], RecordedRelease::secret_name("tea"));
+        assert_eq!(index["metadata"]["labels"]["status"], "deployed");
+        let chunks = RecordedRelease::chunks(&encoded, "olmv1-system", "u", now);
+        let decoded = decode_release(&index, &chunks, MAX_DECODED_BYTES).unwrap();
+        assert_eq!(decoded.info.status, ReleaseStatus::Deployed);
+        assert_eq!(decoded.labels[BUNDLE_NAME], "tea.v1");
+        assert_eq!(decoded.labels[BUNDLE_REFERENCE], "r/tea:1");
+        assert_eq!(
+            decoded.objects().unwrap(),
+            [json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {
+                    "name": "tea", "namespace": "ns", "annotations": {"kept": "1"},
+                    "labels": {
+                        "app": "tea", OWNER_KIND_LABEL: "ClusterExtension", OWNER_NAME_LABEL: "tea",
+                    },
+                },
+                "spec": {"replicas": 2},
+            })]
+        );
+        let mut extension = object(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "tea", "uid": "e"},
+        }));
+        let adopted = RecordedRelease::adopted(&object(index), &extension).unwrap();
+        assert_eq!(adopted.owner_references()[0].uid, "e");
+        extension.set(&["metadata", "uid"], "other".into());
+        assert_eq!(RecordedRelease::adopted(&adopted, &extension), None);
+    }
+}

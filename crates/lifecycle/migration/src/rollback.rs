@@ -1,0 +1,214 @@
+//! The way back to OLM classic.
+//!
+//! ```text
+//! ClusterExtension, held by a finalizer and deleted ─► its controller stops, its objects stay
+//! Subscription as it was, at the installed version ──► OLM classic takes the objects again
+//! objects of OLM classic lose their owner at OLM v1 ─► the finalizer goes, and with it what only OLM v1 has
+//! ```
+
+use crate::handover::unmark;
+use crate::installed::InstalledOperator;
+use crate::names::{
+    MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
+};
+use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_api::resources::{OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_object::Object;
+use serde_json::{Value, json};
+
+/// What a ClusterExtension lacks for a rollback.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// It was not made by a migration.
+    #[error("it has no annotation {MIGRATED_FROM_SUBSCRIPTION}: it did not replace a Subscription")]
+    NotMigrated,
+    /// The backup in its annotation is missing or damaged.
+    #[error("its annotation {SUBSCRIPTION_BACKUP} has no Subscription with a package and a source")]
+    NoBackup,
+}
+
+/// The Subscription that a ClusterExtension replaced, starting at the installed bundle.
+///
+/// # Errors
+/// The ClusterExtension did not replace one, or its backup is damaged.
+pub fn restored_subscription(extension: &Object) -> Result<Object, RestoreError> {
+    let from = extension.annotation(MIGRATED_FROM_SUBSCRIPTION);
+    let (namespace, name) =
+        from.and_then(|from| from.split_once('/')).ok_or(RestoreError::NotMigrated)?;
+    let backup = extension.annotation(SUBSCRIPTION_BACKUP).ok_or(RestoreError::NoBackup)?;
+    let mut spec: Value = serde_json::from_str(backup).map_err(|_| RestoreError::NoBackup)?;
+    let has = |field: &str| spec[field].as_str().is_some_and(|text| !text.is_empty());
+    if !["name", "source", "sourceNamespace"].into_iter().all(has) {
+        return Err(RestoreError::NoBackup);
+    }
+    let installed = extension.str(&["status", "install", "bundle", "name"]);
+    if let Some(installed) = installed.filter(|name| !name.is_empty()) {
+        spec["startingCSV"] = installed.into();
+    }
+    let mut subscription = Object::new(&SUBSCRIPTION.gvk(), name);
+    subscription.set(&["metadata", "namespace"], namespace.into());
+    subscription.set(&["spec"], spec);
+    Ok(subscription)
+}
+
+/// The OperatorGroup that the namespace of a Subscription had; none without a backup of it.
+pub fn restored_group(extension: &Object) -> Option<Object> {
+    let (namespace, _) = extension.annotation(MIGRATED_FROM_SUBSCRIPTION)?.split_once('/')?;
+    let backup: Value = serde_json::from_str(extension.annotation(OPERATOR_GROUP_BACKUP)?).ok()?;
+    let mut group = Object::new(&OPERATOR_GROUP.gvk(), backup["name"].as_str()?);
+    group.set(&["metadata", "namespace"], namespace.into());
+    group.set(&["spec"], backup["spec"].clone());
+    Some(group)
+}
+
+/// The ClusterExtension with the finalizer of a rollback; none if it has it.
+pub fn held(extension: &Object) -> Option<Object> {
+    if extension.finalizers().any(|finalizer| finalizer == ROLLBACK_FINALIZER) {
+        return None;
+    }
+    let mut all: Vec<&str> = extension.finalizers().collect();
+    all.push(ROLLBACK_FINALIZER);
+    let finalizers = json!(all);
+    let mut extension = extension.clone();
+    extension.set(&["metadata", "finalizers"], finalizers);
+    Some(extension)
+}
+
+/// The ClusterExtension without the finalizer of a rollback; none if it does not have it.
+pub fn without_hold(extension: &Object) -> Option<Object> {
+    let rest: Vec<&str> =
+        extension.finalizers().filter(|name| *name != ROLLBACK_FINALIZER).collect();
+    if rest.len() == extension.finalizers().count() {
+        return None;
+    }
+    let finalizers = json!(rest);
+    let mut extension = extension.clone();
+    extension.set(&["metadata", "finalizers"], finalizers);
+    Some(extension)
+}
+
+/// Whether OLM classic has an object again: its ClusterServiceVersion owns it, or it is of the kinds that
+/// are never deleted with a ClusterServiceVersion. All else only OLM v1 has, and it goes.
+pub fn returns_to_classic(object: &Object, operator: InstalledOperator<'_>) -> bool {
+    let csv = operator.csv;
+    let is_owned = object.owner_references().iter().any(|owner| owner.uid == csv.uid());
+    let is_crd = object.kind() == "CustomResourceDefinition" && {
+        let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
+        owned.iter().any(|crd| crd["name"] == object.name())
+    };
+    is_owned || is_crd || object.label(mainstay_api::names::OWNER) == Some(csv.name())
+}
+
+/// The object without its owner at OLM v1 and without the marks of OLM v1; none if it has neither.
+pub fn orphaned(object: &Object, extension: &Object) -> Option<Object> {
+    let mut changed = object.clone();
+    unmark(&mut changed);
+    for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
+        changed.remove(&["metadata", "labels", label]);
+    }
+    let owners = object.array(&["metadata", "ownerReferences"]);
+    let others: Vec<Value> =
+        owners.iter().filter(|owner| owner["uid"] != extension.uid()).cloned().collect();
+    if others.len() < owners.len() {
+        changed.set(&["metadata", "ownerReferences"], Value::Array(others));
+    }
+    (changed != *object).then_some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Object::from_value(value).unwrap()
+    }
+
+    fn extension(backup: &Value) -> Object {
+        object(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {
+                "name": "tea", "uid": "e", "finalizers": ["other"],
+                "annotations": {
+                    MIGRATED_FROM_SUBSCRIPTION: "ns/sub",
+                    SUBSCRIPTION_BACKUP: backup.to_string(),
+                    OPERATOR_GROUP_BACKUP: r#"{"name": "og", "spec": {}}"#,
+                },
+            },
+            "status": {"install": {"bundle": {"name": "tea.v2", "version": "2.0.0"}}},
+        }))
+    }
+
+    #[test]
+    fn subscription_starts_at_what_is_installed() {
+        let backup = json!({
+            "name": "tea", "source": "cat", "sourceNamespace": "olm", "startingCSV": "tea.v1",
+        });
+        let extension = extension(&backup);
+        let subscription = restored_subscription(&extension).unwrap();
+        assert_eq!((subscription.namespace(), subscription.name()), ("ns", "sub"));
+        assert_eq!(subscription.str(&["spec", "startingCSV"]), Some("tea.v2"));
+        assert_eq!(subscription.str(&["spec", "source"]), Some("cat"));
+        assert_eq!(restored_group(&extension).unwrap().key().to_string(), "ns/og");
+    }
+
+    #[test]
+    fn extension_without_a_whole_backup_cannot_go_back() {
+        let damaged = extension(&json!({"name": "tea"}));
+        assert_eq!(restored_subscription(&damaged), Err(RestoreError::NoBackup));
+        let mut foreign = damaged;
+        foreign.remove(&["metadata", "annotations"]);
+        assert_eq!(restored_subscription(&foreign), Err(RestoreError::NotMigrated));
+    }
+
+    #[test]
+    fn hold_is_set_once_and_removed() {
+        let extension = extension(&json!({}));
+        let held_once = held(&extension).unwrap();
+        assert_eq!(held(&held_once), None);
+        assert_eq!(without_hold(&held_once), Some(extension.clone()));
+        assert_eq!(without_hold(&extension), None);
+    }
+
+    #[test]
+    fn only_objects_of_classic_lose_their_owner() {
+        let subscription = object(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "sub", "namespace": "ns"}, "spec": {"name": "tea"},
+        }));
+        let csv = object(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "tea.v1", "namespace": "ns", "uid": "c"},
+            "spec": {"customresourcedefinitions": {"owned": [{"name": "pots.tea"}]}},
+        }));
+        let operator = InstalledOperator { subscription: &subscription, csv: &csv };
+        let extension = extension(&json!({}));
+        let owners = |uids: &[&str]| -> Value {
+            uids.iter()
+                .map(|uid| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid}))
+                .collect()
+        };
+        let make = |kind: &str, name: &str, uids: &[&str]| {
+            object(json!({
+                "apiVersion": "v1", "kind": kind, "metadata": {
+                    "name": name, "ownerReferences": owners(uids),
+                    "labels": {OWNER_NAME_LABEL: "tea"},
+                },
+            }))
+        };
+        for (kind, name, uids, returns) in [
+            ("Deployment", "tea", &["c", "e"][..], true),
+            ("CustomResourceDefinition", "pots.tea", &["e"], true),
+            ("CustomResourceDefinition", "cups.tea", &["e"], false),
+            ("ClusterRole", "tea.v1-tea-x", &["e"], false),
+        ] {
+            let found = returns_to_classic(&make(kind, name, uids), operator);
+            assert_eq!(found, returns, "{kind} {name}");
+        }
+        let free = orphaned(&make("Deployment", "tea", &["c", "e"]), &extension).unwrap();
+        let left: Vec<String> =
+            free.owner_references().into_iter().map(|owner| owner.uid).collect();
+        assert_eq!(left, ["c"]);
+        assert_eq!(free.label(OWNER_NAME_LABEL), None);
+        assert_eq!(orphaned(&free, &extension), None);
+    }
+}
