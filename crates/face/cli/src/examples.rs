@@ -188,6 +188,27 @@ pub(crate) const EXTENSION_DELETE: &str = "Examples:
   mainstay extension delete teapot --yes
   mainstay extension delete --all --no-preview";
 
+pub(crate) const MIGRATE_CHECK: &str = "Examples:
+  mainstay extension migrate check teapot -n operators
+  mainstay extension migrate check --all -o json";
+
+pub(crate) const MIGRATE_CONVERT: &str = "Examples:
+  mainstay extension migrate convert teapot -n operators --dry-run
+  mainstay extension migrate convert teapot -n operators --backup teapot-backup
+  mainstay extension migrate convert --all --continue-on-error --backup backups";
+
+pub(crate) const MIGRATE_ROLLBACK: &str = "Examples:
+  mainstay extension migrate rollback teapot --acknowledge-installed
+  mainstay extension migrate rollback ./teapot-backup --acknowledge-installed";
+
+pub(crate) const MIGRATE_CLEANUP: &str = "Examples:
+  mainstay extension migrate cleanup teapot --dry-run
+  mainstay extension migrate cleanup teapot --delete-operatorgroup --delete-catalogsource";
+
+pub(crate) const MIGRATE_CATALOGS: &str = "Examples:
+  mainstay extension migrate catalogs --dry-run
+  mainstay extension migrate catalogs --delete-catalogsource";
+
 pub(crate) const EXTENSION_LIST: &str = "Examples:
   mainstay extension list
   mainstay extension list -l team=tea -o json

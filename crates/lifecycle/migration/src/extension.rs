@@ -4,7 +4,8 @@ use crate::checks::Acknowledgements;
 use crate::freeze::original_spec;
 use crate::installed::{InstalledOperator, reference};
 use crate::names::{
-    ACKNOWLEDGED_PREFIX, MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, SUBSCRIPTION_BACKUP,
+    ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CSV, MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP,
+    SUBSCRIPTION_BACKUP,
 };
 use crate::offers::{CatalogOffer, OfferedBundle, PackageOffer};
 use mainstay_api::names::olm_v1::CATALOG_NAME_LABEL;
@@ -38,6 +39,7 @@ pub fn extension(input: &ExtensionInput<'_>) -> Object {
     let subscription = operator.subscription;
     let mut extension = Object::new(&CLUSTER_EXTENSION.gvk(), input.name);
     extension.set_annotation(MIGRATED_FROM_SUBSCRIPTION, reference(subscription));
+    extension.set_annotation(MIGRATED_FROM_CSV, operator.csv.name());
     let spec = original_spec(subscription);
     extension.set_annotation(SUBSCRIPTION_BACKUP, spec.to_string());
     if let Some(group) = group {

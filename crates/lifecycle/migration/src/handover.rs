@@ -65,7 +65,6 @@ pub(crate) const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 #[derive(Clone, Debug)]
 pub struct Handover {
     csv: (String, String, String),
-    component: String,
     crds: BTreeSet<String>,
     deployments: BTreeSet<String>,
     accounts: BTreeSet<String>,
@@ -91,7 +90,6 @@ impl Handover {
         });
         Self {
             csv: (csv.namespace().to_owned(), csv.name().to_owned(), csv.uid().to_owned()),
-            component: names::component_label(operator.package(), operator.namespace()),
             crds: names(&["spec", "customresourcedefinitions", "owned"], "name"),
             deployments: install("deployments", "name"),
             accounts,
@@ -116,15 +114,11 @@ impl Handover {
         self.steps.iter().filter(move |(of, _)| of == kind).map(|(_, name)| &**name)
     }
 
-    /// The label selectors that find cluster-scoped objects of the operator.
-    pub fn selectors(&self) -> Vec<String> {
+    /// The label selector of cluster-scoped objects of the operator; none if its name is no value of a label.
+    pub fn selector(&self) -> Option<String> {
         let (namespace, name, _) = &self.csv;
-        let mut all = vec![self.component.clone()];
-        // A longer text is no value of a label.
-        if name.len() <= 63 && namespace.len() <= 63 {
-            all.push(format!("{}={name},{}={namespace}", names::OWNER, names::OWNER_NAMESPACE));
-        }
-        all
+        let fits = name.len() <= 63 && namespace.len() <= 63;
+        fits.then(|| format!("{}={name},{}={namespace}", names::OWNER, names::OWNER_NAMESPACE))
     }
 
     /// Whether OLM v1 takes an object over.
@@ -154,7 +148,6 @@ impl Handover {
         object.owner_references().iter().any(|owner| owner.uid == *uid)
             || (object.label(names::OWNER) == Some(name)
                 && object.label(names::OWNER_NAMESPACE).is_none_or(|found| found == namespace))
-            || object.label(&self.component).is_some()
     }
 
     /// Whether OLM classic made a role or binding itself: for a permission, or for users of an API.

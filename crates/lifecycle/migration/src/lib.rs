@@ -44,8 +44,8 @@ pub use handover::{
 };
 pub use installed::InstalledOperator;
 pub use names::{
-    ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CATALOG_SOURCE, MIGRATED_FROM_SUBSCRIPTION,
-    OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
+    ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CATALOG_SOURCE, MIGRATED_FROM_CSV,
+    MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
 };
 pub use offers::{CatalogOffer, OfferedBundle, PackageOffer, ParseOfferError, best_offer};
 pub use release::{RecordedRelease, recorded};

@@ -16,4 +16,6 @@ pub const MIGRATED_FROM_CATALOG_SOURCE: &str =
 pub const ROLLBACK_FINALIZER: &str = "olm.operatorframework.io/migration-rollback";
 /// Annotation on a Subscription that waits for the end of its migration: its `spec.installPlanApproval`
 /// before; empty if it had none.
-pub const ORIGINAL_APPROVAL: &str = "olm.operatorframework.io/migration-original-approval";
+pub(crate) const ORIGINAL_APPROVAL: &str = "olm.operatorframework.io/migration-original-approval";
+/// Annotation on a ClusterExtension: the ClusterServiceVersion of the operator when it was migrated.
+pub const MIGRATED_FROM_CSV: &str = "olm.operatorframework.io/migrated-from-clusterserviceversion";

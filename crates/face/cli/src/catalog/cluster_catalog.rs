@@ -54,7 +54,7 @@ pub(super) fn path_of(catalog: &Object) -> String {
 ///
 /// # Errors
 /// They cannot be listed.
-pub(super) async fn list(cluster: &impl ClusterHandle) -> Result<Vec<Object>, CommandFailure> {
+pub(crate) async fn list(cluster: &impl ClusterHandle) -> Result<Vec<Object>, CommandFailure> {
     let mut catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
     catalogs.retain(|catalog| !is_switched_off(catalog));
     Ok(catalogs)
@@ -89,6 +89,32 @@ pub(super) async fn read(
     argument: &str,
     package: Option<&str>,
 ) -> Result<ServedContent, CommandFailure> {
+    let files = read_files(cluster, catalog, package).await?;
+    Ok(ServedContent {
+        argument: argument.to_owned(),
+        priority: catalog.i64(&["spec", "priority"]).unwrap_or_default(),
+        files: files.into_iter().collect(),
+    })
+}
+
+/// Reads the documents of a package from a ClusterCatalog, or all of them if it does not have the package.
+///
+/// # Errors
+/// The catalog is not served, or its server does not respond or refuses.
+pub(crate) async fn read_documents(
+    cluster: &impl ClusterHandle,
+    catalog: &Object,
+    package: &str,
+) -> Result<Vec<u8>, CommandFailure> {
+    let files = read_files(cluster, catalog, Some(package)).await?;
+    Ok(files.into_iter().flat_map(|(_, bytes)| bytes.into_iter().chain(*b"\n")).collect())
+}
+
+async fn read_files(
+    cluster: &impl ClusterHandle,
+    catalog: &Object,
+    package: Option<&str>,
+) -> Result<Vec<(String, Vec<u8>)>, CommandFailure> {
     let base = base_url(catalog).map_err(CommandFailure::usage)?;
     let address = CatalogAddress::parse(base).ok_or_else(|| {
         Cause::new(format!(
@@ -116,15 +142,10 @@ pub(super) async fn read(
         Some(package) => package_documents(package, &get).await.map_err(failed)?,
         None => None,
     };
-    let files = match files {
-        Some(files) => files,
-        None => vec![get(ALL.to_owned()).await.map_err(failed)?],
-    };
-    Ok(ServedContent {
-        argument: argument.to_owned(),
-        priority: catalog.i64(&["spec", "priority"]).unwrap_or_default(),
-        files: files.into_iter().collect(),
-    })
+    match files {
+        Some(files) => Ok(files),
+        None => Ok(vec![get(ALL.to_owned()).await.map_err(failed)?]),
+    }
 }
 
 /// Reads the documents of a package. `None` if the catalog has no such package, or if the server offers

@@ -15,7 +15,7 @@
 
 mod build;
 mod bundle_filter;
-mod cluster_catalog;
+pub(crate) mod cluster_catalog;
 mod graph;
 mod list;
 mod open;

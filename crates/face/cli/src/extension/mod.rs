@@ -21,6 +21,7 @@ mod history;
 mod input;
 mod install;
 mod list;
+mod migrate;
 mod owned;
 mod rbac;
 mod removal_preview;
@@ -122,6 +123,8 @@ enum Command {
     /// cluster has installed for NAME.
     #[command(after_help = examples::EXTENSION_RBAC)]
     Rbac(Box<rbac::Arguments>),
+    /// Move operators and catalogs from OLM classic to OLM v1, without a restart of their pods.
+    Migrate(migrate::Arguments),
 }
 
 /// The environment of the command: everything that is not an argument.
@@ -166,6 +169,9 @@ async fn run_command<C: ClusterWriter>(
             Box::pin(rollback::run(arguments, io, connect)).await?;
         }
         Command::Rbac(arguments) => Box::pin(rbac::run(arguments, io, input, connect)).await?,
+        Command::Migrate(arguments) => {
+            return Box::pin(migrate::run(arguments, io, connect)).await;
+        }
     }
     Ok(ExitStatus::Done)
 }

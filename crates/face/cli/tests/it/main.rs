@@ -21,6 +21,8 @@ mod extensions;
 mod full_disk;
 mod help;
 mod images;
+mod live_cluster;
+mod migrate;
 mod recorded_cluster;
 mod resolve;
 mod states;

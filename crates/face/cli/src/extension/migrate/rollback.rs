@@ -1,0 +1,296 @@
+//! `mainstay extension migrate rollback`: gives operators back to OLM classic.
+//!
+//! ```text
+//! finalizer on the ClusterExtension ─► deleted ─► its controller stops, the garbage collector waits
+//!   ─► Subscription as it was ─► OLM classic installs the version over the same objects
+//!   ─► the objects lose their owner at OLM v1 ─► the finalizer goes
+//! ```
+
+use super::backup;
+use super::operators::{Operators, install_plans, list};
+use super::writes::{Look, change, create, delete_and_wait, object_text, wait, wait_until_gone};
+use super::{CommonArguments, TimeoutArguments};
+use crate::catalog::{CatalogCommandIo, Format};
+use crate::cluster::{ClusterHandle, ClusterWriter, find_named};
+use crate::exit::{CommandFailure, ExitStatus};
+use crate::extension::owned::owned_objects;
+use crate::extension::say;
+use crate::resolve::format_output;
+use clap::Args;
+use mainstay_api::resources::{
+    CLUSTER_EXTENSION, CLUSTER_OBJECT_SET, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP,
+    SUBSCRIPTION,
+};
+use mainstay_cause::Cause;
+use mainstay_migration::{
+    InstalledOperator, MIGRATED_FROM_CSV, held, orphaned, resource_of, restored_group,
+    restored_subscription, returns_to_classic, thawed, without_hold,
+};
+use mainstay_object::Object;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Arguments of `rollback`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Name of the ClusterExtension, or the folder of a backup.
+    #[arg(value_name = "NAME|DIR", required_unless_present = "all", conflicts_with = "all")]
+    target: Option<String>,
+    /// All ClusterExtensions that replaced a Subscription.
+    #[arg(short, long)]
+    all: bool,
+    /// With --all, only Subscriptions of this namespace.
+    #[arg(short, long, value_name = "NAME", requires = "all")]
+    namespace: Option<String>,
+    /// Also give back an extension that is installed and works.
+    #[arg(long)]
+    acknowledge_installed: bool,
+    #[command(flatten)]
+    waiting: TimeoutArguments,
+    #[command(flatten)]
+    pub(super) common: CommonArguments,
+}
+
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+) -> Result<ExitStatus, CommandFailure> {
+    let mut done = Vec::new();
+    match &arguments.target {
+        Some(folder) if backup::is_folder(&io.folder, folder) => {
+            let saved = backup::read(&io.folder.join(folder))?;
+            match cluster.get(&CLUSTER_EXTENSION, None, &saved.extension).await? {
+                Some(extension) => done.push(roll_back(arguments, io, cluster, &extension).await?),
+                None => done.push(restore(arguments, io, cluster, &saved).await?),
+            }
+        }
+        Some(name) => {
+            let list = "mainstay extension list";
+            let extension = find_named(cluster, &CLUSTER_EXTENSION, name, list).await?;
+            done.push(roll_back(arguments, io, cluster, &extension).await?);
+        }
+        None => {
+            let operators = Operators::read(cluster).await?;
+            for extension in operators.migrated(arguments.namespace.as_deref()) {
+                done.push(roll_back(arguments, io, cluster, extension).await?);
+            }
+        }
+    }
+    if arguments.common.output != Format::Text {
+        let value = json!({"operators": done});
+        io.print(&format_output(arguments.common.output, &value, String::new));
+    } else if done.is_empty() {
+        let _ = writeln!(io.stderr, "No resources found");
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Gives an operator back.
+async fn roll_back(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+    extension: &Object,
+) -> Result<Value, CommandFailure> {
+    let (name, timeout) = (extension.name(), arguments.waiting.timeout);
+    let wanted = restored_subscription(extension).map_err(|error| {
+        let cause = Cause::new(format!("ClusterExtension {name} cannot be rolled back"));
+        let cause = cause.because(Cause::new(error.to_string()));
+        CommandFailure::usage(
+            cause.remedy("name the folder of its backup, or create the Subscription yourself"),
+        )
+    })?;
+    let is_held = held(extension).is_none();
+    let is_installed = extension.condition("Installed") == Some("True");
+    if is_installed && !is_held && !arguments.acknowledge_installed {
+        let cause = Cause::new(format!("ClusterExtension {name} is installed"));
+        let remedy = "give it back nevertheless with --acknowledge-installed";
+        return Err(CommandFailure::usage(cause.remedy(remedy)));
+    }
+    refuse_object_sets(cluster, name).await?;
+    let namespace = wanted.namespace();
+    if cluster.list(&OPERATOR_GROUP, Some(namespace), None).await?.is_empty()
+        && let Some(group) = restored_group(extension)
+    {
+        create(cluster, io, &OPERATOR_GROUP, &group, false).await?;
+    }
+    change(cluster, io, &CLUSTER_EXTENSION, extension, |found| {
+        (!found.is_terminating()).then(|| held(found)).flatten()
+    })
+    .await?;
+    super::writes::delete(cluster, io, &CLUSTER_EXTENSION, extension).await?;
+    let installed = wanted.str(&["spec", "startingCSV"]);
+    let version = installed.or_else(|| extension.annotation(MIGRATED_FROM_CSV));
+    let version = version.unwrap_or_default().to_owned();
+    let csv = restore_subscription(cluster, io, &wanted, &version, timeout).await?;
+    let operator = InstalledOperator { subscription: &wanted, csv: &csv };
+    release_objects(cluster, io, extension, operator).await?;
+    change(cluster, io, &CLUSTER_EXTENSION, extension, without_hold).await?;
+    wait_until_gone(cluster, &CLUSTER_EXTENSION, extension, timeout).await?;
+    let line = format!("{} restored, ClusterExtension {name} deleted", object_text(&wanted));
+    say(io, arguments.common.output, &line);
+    Ok(json!({
+        "namespace": namespace, "name": wanted.name(), "extension": name, "status": "rolledBack",
+    }))
+}
+
+/// Restores what a backup has, when the ClusterExtension is gone.
+async fn restore(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+    saved: &backup::Backup,
+) -> Result<Value, CommandFailure> {
+    let mut wanted = saved.subscription.clone();
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+        wanted.remove(&["metadata", field]);
+    }
+    wanted.remove(&["status"]);
+    let mut wanted = thawed(&wanted).unwrap_or(wanted);
+    wanted.set(&["spec", "startingCSV"], saved.csv.as_str().into());
+    let namespace = wanted.namespace();
+    if let Some(group) = &saved.group
+        && cluster.list(&OPERATOR_GROUP, Some(namespace), None).await?.is_empty()
+    {
+        let mut restored = Object::new(&OPERATOR_GROUP.gvk(), group.name());
+        restored.set(&["metadata", "namespace"], namespace.into());
+        restored.set(&["spec"], group.get(&["spec"]).cloned().unwrap_or_else(|| json!({})));
+        create(cluster, io, &OPERATOR_GROUP, &restored, false).await?;
+    }
+    let timeout = arguments.waiting.timeout;
+    restore_subscription(cluster, io, &wanted, &saved.csv, timeout).await?;
+    say(io, arguments.common.output, &format!("{} restored", object_text(&wanted)));
+    Ok(json!({
+        "namespace": wanted.namespace(), "name": wanted.name(), "extension": saved.extension,
+        "status": "restored",
+    }))
+}
+
+/// An applier with ClusterObjectSets deletes the objects together with its revisions.
+async fn refuse_object_sets(
+    cluster: &impl ClusterHandle,
+    name: &str,
+) -> Result<(), CommandFailure> {
+    let selector = format!("{}={name}", mainstay_api::names::olm_v1::OWNER_NAME_LABEL);
+    let sets = list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await?;
+    let Some(set) = sets.first() else { return Ok(()) };
+    let cause = Cause::new(format!("ClusterExtension {name} cannot be rolled back"))
+        .because(Cause::new(format!(
+            "its objects belong to ClusterObjectSet {}, which deletes them when it is deleted",
+            set.name()
+        )))
+        .remedy("keep the extension, or back the data up and install the operator again");
+    Err(CommandFailure { exit: ExitStatus::Unresolved, cause })
+}
+
+/// Creates the Subscription again, and waits until OLM classic has installed the version.
+async fn restore_subscription(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    wanted: &Object,
+    version: &str,
+    timeout: Duration,
+) -> Result<Object, CommandFailure> {
+    let (namespace, name) = (wanted.namespace(), wanted.name());
+    let existing = cluster.get(&SUBSCRIPTION, Some(namespace), name).await?;
+    let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), version).await?;
+    match &existing {
+        // OLM classic never let go.
+        Some(existing) if csv.is_some() => {
+            change(cluster, io, &SUBSCRIPTION, existing, thawed).await?;
+        }
+        // A Subscription that lost its ClusterServiceVersion does not install it again.
+        Some(existing) if existing.str(&["status", "installedCSV"]) == Some(version) => {
+            delete_and_wait(cluster, io, &SUBSCRIPTION, existing, timeout).await?;
+            create(cluster, io, &SUBSCRIPTION, wanted, false).await?;
+        }
+        Some(_) => {}
+        None => drop(create(cluster, io, &SUBSCRIPTION, wanted, false).await?),
+    }
+    let is_manual = wanted.str(&["spec", "installPlanApproval"]) == Some("Manual");
+    loop {
+        if is_manual {
+            approve(cluster, io, namespace, version).await?;
+        }
+        let look = async || {
+            let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), version).await?;
+            let Some(csv) = csv else {
+                let plans = cluster.list(&INSTALL_PLAN, Some(namespace), None).await?;
+                if is_manual && plans.iter().any(|plan| waits_for_approval(plan, version)) {
+                    return Ok(Look::Reached(None));
+                }
+                let what =
+                    format!("ClusterServiceVersion {namespace}/{version} does not exist yet");
+                return Ok(Look::Waiting(Cause::new(what)));
+            };
+            Ok(match csv.str(&["status", "phase"]) {
+                Some("Succeeded") => Look::Reached(Some(csv)),
+                phase => Look::Waiting(Cause::new(format!(
+                    "ClusterServiceVersion {namespace}/{version} is in phase {:?}",
+                    phase.unwrap_or_default()
+                ))),
+            })
+        };
+        match wait(timeout, look).await? {
+            Ok(Some(csv)) => return Ok(csv),
+            Ok(None) => {}
+            Err(why) => {
+                return Err(Cause::new("OLM classic did not install the version again")
+                    .because(why)
+                    .remedy(format!("see why with: mainstay why {namespace}/{name}"))
+                    .remedy("the objects of the operator are untouched; repeat the command")
+                    .into());
+            }
+        }
+    }
+}
+
+fn waits_for_approval(plan: &Object, version: &str) -> bool {
+    let named = plan.array(&["spec", "clusterServiceVersionNames"]);
+    plan.bool(&["spec", "approved"]) != Some(true) && named.iter().any(|name| name == version)
+}
+
+/// Approves the InstallPlan of a version that was installed before.
+async fn approve(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    namespace: &str,
+    version: &str,
+) -> Result<(), CommandFailure> {
+    for plan in install_plans(cluster, namespace).await? {
+        change(cluster, io, &INSTALL_PLAN, &plan, |found| {
+            waits_for_approval(found, version).then(|| {
+                let mut plan = found.clone();
+                plan.set(&["spec", "approved"], true.into());
+                plan
+            })
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Takes the owner at OLM v1 from the objects that OLM classic has again, until none has it.
+async fn release_objects(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    extension: &Object,
+    operator: InstalledOperator<'_>,
+) -> Result<(), CommandFailure> {
+    loop {
+        let owned = owned_objects(cluster, extension.name()).await?;
+        let mut is_clean = true;
+        for object in &owned.objects {
+            let Some(kind) = resource_of(object) else { continue };
+            if !returns_to_classic(object, operator) {
+                continue;
+            }
+            is_clean = false;
+            change(cluster, io, kind, object, |found| orphaned(found, extension)).await?;
+        }
+        if is_clean {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! `mainstay extension migrate` on a cluster with both systems.
+
+use super::live_cluster::{CATALOG_NAMESPACE, LiveCluster, line};
+use base64::Engine as _;
+use clap::Parser;
+use mainstay_api::resources::{
+    CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_GROUP,
+    SUBSCRIPTION,
+};
+use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::catalog::CatalogCommandIo;
+use mainstay_cli::extension::{self, ExtensionCommandIo};
+use mainstay_client::ObjectList;
+use mainstay_clitest::CommandOutput;
+use mainstay_extensions::{Features, TrustMode};
+use mainstay_object::{Object, Resource, builtin};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const CSV: &str = "anvil.v1.0.0";
+const IMAGE: &str = "r.example/anvil:v1.0.0";
+
+fn csv() -> Value {
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
+        .map(|mode| json!({"type": mode, "supported": mode != "MultiNamespace"}));
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]);
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": CSV, "annotations": {"categories": "Tools"}},
+        "spec": {
+            "displayName": "Anvil", "version": "1.0.0", "installModes": modes,
+            "customresourcedefinitions": {"owned": [
+                {"name": "anvils.forge.example.com", "kind": "Anvil", "version": "v1"},
+            ]},
+            "install": {"strategy": "deployment", "spec": {
+                "permissions": [{"serviceAccountName": "anvil", "rules": rules}],
+                "clusterPermissions": [{"serviceAccountName": "anvil", "rules": rules}],
+                "deployments": [{"name": "anvil", "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"app": "anvil"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "anvil"}, "annotations": {"own": "1"}},
+                        "spec": {"serviceAccountName": "anvil", "containers": [{
+                            "name": "main", "image": "example.com/anvil:v1",
+                            "env": [{"name": "MODE", "value": "fast"}],
+                            "resources": {"requests": {"cpu": "10m"}},
+                        }]},
+                    },
+                }}],
+            }},
+        },
+    })
+}
+
+fn manifests() -> [(&'static str, Value); 4] {
+    [
+        ("manifests/csv.yaml", csv()),
+        (
+            "manifests/crd.yaml",
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "anvils.forge.example.com"},
+                "spec": {
+                    "group": "forge.example.com", "scope": "Namespaced",
+                    "names": {
+                        "kind": "Anvil", "listKind": "AnvilList",
+                        "plural": "anvils", "singular": "anvil",
+                    },
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                        },
+                    }}],
+                },
+            }),
+        ),
+        (
+            "manifests/settings.yaml",
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anvil-settings"},
+                "data": {"mode": "fast"},
+            }),
+        ),
+        (
+            "manifests/readers.yaml",
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {"name": "anvil-readers"},
+                "rules": [{
+                    "apiGroups": ["forge.example.com"], "resources": ["anvils"], "verbs": ["get"],
+                }],
+            }),
+        ),
+    ]
+}
+
+fn documents() -> String {
+    let object = |(_, manifest): (&str, Value)| {
+        let data = base64::engine::general_purpose::STANDARD.encode(manifest.to_string());
+        json!({"type": "olm.bundle.object", "value": {"data": data}})
+    };
+    let mut properties =
+        vec![json!({"type": "olm.package", "value": {"packageName": "anvil", "version": "1.0.0"}})];
+    properties.extend(manifests().map(object));
+    [
+        json!({"schema": "olm.package", "name": "anvil", "defaultChannel": "stable"}),
+        json!({
+            "schema": "olm.channel", "name": "stable", "package": "anvil",
+            "entries": [{"name": CSV}],
+        }),
+        json!({
+            "schema": "olm.bundle", "name": CSV, "package": "anvil", "image": IMAGE,
+            "properties": properties,
+        }),
+    ]
+    .iter()
+    .map(line)
+    .collect()
+}
+
+/// A cluster on which OLM classic has installed the operator for all namespaces.
+async fn installed(features: Features) -> LiveCluster {
+    let annotations = json!({"annotations": {
+        "operators.operatorframework.io.bundle.package.v1": "anvil",
+    }});
+    let mut files = vec![("metadata/annotations.yaml", annotations.to_string())];
+    files.extend(manifests().map(|(path, manifest)| (path, manifest.to_string())));
+    let live = LiveCluster::start(features, &documents(), &[(IMAGE, &files)]).await;
+    for manifest in [
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "og", "namespace": "team"}, "spec": {},
+        }),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "anvil", "namespace": "team"},
+            "spec": {
+                "name": "anvil", "channel": "stable",
+                "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
+            },
+        }),
+    ] {
+        live.cluster.apply(Object::from_value(manifest).unwrap()).await;
+    }
+    wait_for_classic(&live).await;
+    live
+}
+
+/// Waits until OLM classic has the operator in a steady state.
+async fn wait_for_classic(live: &LiveCluster) {
+    let is_latest = |found: &Object| found.str(&["status", "state"]) == Some("AtLatestKnown");
+    live.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", is_latest).await;
+    let succeeded = |csv: &Object| csv.str(&["status", "phase"]) == Some("Succeeded");
+    live.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), CSV, succeeded).await;
+}
+
+/// Runs `mainstay extension migrate`; blanks separate the arguments.
+async fn migrate(live: &LiveCluster, arguments: &str) -> CommandOutput {
+    let words = ["mainstay", "extension", "migrate"].into_iter().chain(arguments.split(' '));
+    let parsed = match Arguments::try_parse_from(words) {
+        Ok(parsed) => parsed,
+        Err(error) => return CommandOutput::refused(&error),
+    };
+    let Command::Extension(arguments) = parsed.command else { unreachable!("it was typed") };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let streams = CatalogCommandIo {
+        stdout: &mut out,
+        stderr: &mut err,
+        folder: live.folder().to_owned(),
+        colour: false,
+        terminal: false,
+        variable: &|_| None,
+    };
+    let mut io = ExtensionCommandIo { streams, stdin: &mut std::io::empty(), interactive: false };
+    let status = extension::run(&arguments, &mut io, async |_, _| Ok(live)).await;
+    let code = match status {
+        mainstay_cli::exit::ExitStatus::Done => 0,
+        mainstay_cli::exit::ExitStatus::Failed => 1,
+        mainstay_cli::exit::ExitStatus::Usage => 2,
+        mainstay_cli::exit::ExitStatus::Unresolved => 3,
+        mainstay_cli::exit::ExitStatus::Changes => 4,
+    };
+    CommandOutput::of(code, out, err)
+}
+
+#[track_caller]
+fn assert_done(output: &CommandOutput) {
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
+}
+
+/// The uids of the objects that must stay, with the pods.
+async fn identities(live: &LiveCluster) -> BTreeMap<String, String> {
+    let cluster = live.cluster.cluster();
+    let mut all = BTreeMap::new();
+    let pods = ObjectList::labels("app=anvil");
+    for kind in [builtin::POD, builtin::REPLICA_SET] {
+        for object in cluster.list(&kind, Some("team"), &pods).await.unwrap().items {
+            all.insert(format!("{} {}", object.kind(), object.name()), object.uid().to_owned());
+        }
+    }
+    for (kind, namespace, name) in [
+        (builtin::DEPLOYMENT, Some("team"), "anvil"),
+        (builtin::SERVICE_ACCOUNT, Some("team"), "anvil"),
+        (builtin::CONFIG_MAP, Some("team"), "anvil-settings"),
+        (builtin::CLUSTER_ROLE, None, "anvil-readers"),
+        (builtin::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com"),
+    ] {
+        let object = cluster.get(&kind, namespace, name).await.unwrap();
+        all.insert(format!("{} {name}", object.kind()), object.uid().to_owned());
+    }
+    assert_eq!(all.len(), 7, "one pod and one ReplicaSet: {all:?}");
+    all
+}
+
+async fn find(live: &LiveCluster, kind: &Resource, name: &str) -> Option<Object> {
+    let namespace = (kind.scope == mainstay_object::Scope::Namespaced).then_some("team");
+    live.cluster.cluster().find(kind, namespace, name).await.unwrap()
+}
+
+/// Checks that OLM v1 has the operator, and OLM classic does not.
+async fn assert_converted(live: &LiveCluster) {
+    let extension = find(live, &CLUSTER_EXTENSION, "anvil").await.unwrap();
+    assert_eq!(extension.condition("Installed"), Some("True"));
+    assert_eq!(extension.str(&["status", "install", "bundle", "name"]), Some(CSV));
+    assert_eq!(extension.str(&["spec", "source", "catalog", "version"]), None, "the pin is gone");
+    assert!(find(live, &SUBSCRIPTION, "anvil").await.is_none());
+    assert!(find(live, &CLUSTER_SERVICE_VERSION, CSV).await.is_none());
+    let deployment = find(live, &builtin::DEPLOYMENT, "anvil").await.unwrap();
+    let owners: Vec<String> =
+        deployment.owner_references().into_iter().map(|owner| owner.kind).collect();
+    assert!(
+        !owners.contains(&"ClusterServiceVersion".to_owned()) || owners.len() == 2,
+        "{owners:?}"
+    );
+    let roles = ObjectList::labels("olm.operatorframework.io/owner-name=anvil");
+    let roles = live.cluster.cluster().list(&builtin::CLUSTER_ROLE, None, &roles).await.unwrap();
+    assert!(roles.items.len() >= 2, "the permissions of OLM v1 are there");
+}
+
+#[tokio::test]
+async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
+    let live = installed(Features::default()).await;
+    let before = identities(&live).await;
+
+    let check = migrate(&live, "check anvil -n team").await;
+    assert_done(&check);
+    assert!(check.out.starts_with("team/anvil: Eligible: all checks passed\n"), "{}", check.out);
+
+    let dry_run = migrate(&live, "convert anvil -n team --dry-run").await;
+    assert_done(&dry_run);
+    for wanted in [
+        "would hold upgrades of Subscription team/anvil",
+        "would create Secret olmv1-system/sh.helm.release.v1.anvil.v1",
+        "would mark ClusterRole anvil-readers",
+        "would mark ConfigMap team/anvil-settings",
+        "would mark CustomResourceDefinition anvils.forge.example.com",
+        "would mark Deployment team/anvil",
+        "would mark ServiceAccount team/anvil",
+        "would create ClusterExtension anvil",
+        "would delete ClusterServiceVersion team/anvil.v1.0.0",
+        "would remove the pin of ClusterExtension anvil",
+        "would delete Subscription team/anvil",
+    ] {
+        assert!(dry_run.out.lines().any(|line| line == wanted), "{wanted}: {}", dry_run.out);
+    }
+    assert_eq!(dry_run.out.lines().count(), 11, "{}", dry_run.out);
+    assert!(find(&live, &CLUSTER_EXTENSION, "anvil").await.is_none());
+
+    let convert = migrate(&live, "convert anvil -n team --backup saved").await;
+    assert_done(&convert);
+    assert_eq!(identities(&live).await, before);
+    assert_converted(&live).await;
+    for file in ["migration.json", "subscription.yaml", "objects/deployment-anvil.yaml"] {
+        assert!(live.folder().join("saved").join(file).exists(), "{file}");
+    }
+    let check = migrate(&live, "check --all -o json").await;
+    assert_eq!(check.json()["operators"][0]["state"], "AlreadyMigrated");
+
+    let refused = migrate(&live, "rollback anvil").await;
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    let rollback = migrate(&live, "rollback ./saved --acknowledge-installed").await;
+    assert_done(&rollback);
+    wait_for_classic(&live).await;
+    assert_eq!(identities(&live).await, before);
+    assert!(find(&live, &CLUSTER_EXTENSION, "anvil").await.is_none());
+    let deployment = find(&live, &builtin::DEPLOYMENT, "anvil").await.unwrap();
+    assert_eq!(deployment.owner_references()[0].kind, "ClusterServiceVersion");
+    assert_eq!(deployment.owner_references().len(), 1);
+
+    let convert = migrate(&live, "convert --all --backup again").await;
+    assert_done(&convert);
+    assert_eq!(identities(&live).await, before);
+    assert_converted(&live).await;
+    let cleanup = migrate(&live, "cleanup anvil --delete-operatorgroup").await;
+    assert_done(&cleanup);
+    let plans = ObjectList::default();
+    let plans = live.cluster.cluster().list(&INSTALL_PLAN, Some("team"), &plans).await.unwrap();
+    assert_eq!(plans.items.len(), 0);
+    assert!(find(&live, &OPERATOR_GROUP, "og").await.is_none());
+    live.cluster.wait_gone(&OPERATOR, None, "anvil.team").await;
+    assert_eq!(identities(&live).await, before);
+    let deployment = find(&live, &builtin::DEPLOYMENT, "anvil").await.unwrap();
+    assert!(!deployment.labels().any(|(label, _)| label.starts_with("olm.owner")));
+    let cleanup = migrate(&live, "cleanup anvil").await;
+    assert_eq!(cleanup.out, "ClusterExtension anvil: nothing is left\n");
+    live.shutdown().await;
+}
+
+/// Runs a command again and again, killed after one more write each time, until it succeeds. Returns how
+/// often it was killed.
+async fn kill_at_each_write(live: &LiveCluster, arguments: &str) -> usize {
+    for writes in 0..100 {
+        live.writes_left.set(Some(writes));
+        let output = migrate(live, arguments).await;
+        live.writes_left.set(None);
+        if output.code == 0 {
+            return writes;
+        }
+        assert!(output.err.contains("killed"), "{}", output.err);
+    }
+    panic!("{arguments} never ends");
+}
+
+#[tokio::test]
+async fn killed_commands_continue() {
+    let live = installed(Features::default()).await;
+    let before = identities(&live).await;
+    let kills = kill_at_each_write(&live, "convert anvil -n team").await;
+    assert!(kills >= 3, "{kills}");
+    assert_eq!(identities(&live).await, before);
+    assert_converted(&live).await;
+    let kills = kill_at_each_write(&live, "rollback anvil --acknowledge-installed").await;
+    assert!(kills >= 3, "{kills}");
+    wait_for_classic(&live).await;
+    assert_eq!(identities(&live).await, before);
+    let subscription = find(&live, &SUBSCRIPTION, "anvil").await.unwrap();
+    assert_eq!(subscription.str(&["spec", "installPlanApproval"]), None, "not frozen any more");
+    live.shutdown().await;
+}
+
+#[tokio::test]
+async fn object_sets_take_an_operator_over_without_a_new_pod() {
+    let live = installed(Features::object_sets(TrustMode::ClusterAdmin)).await;
+    let before = identities(&live).await;
+    assert_done(&migrate(&live, "convert anvil -n team").await);
+    assert_eq!(identities(&live).await, before);
+    assert_converted(&live).await;
+    let rollback = migrate(&live, "rollback anvil --acknowledge-installed").await;
+    assert_eq!(rollback.code, 3, "{}", rollback.err);
+    assert!(rollback.err.contains("its objects belong to ClusterObjectSet"), "{}", rollback.err);
+    live.shutdown().await;
+}
+
+#[tokio::test]
+async fn operator_of_one_namespace_is_not_converted() {
+    let live = installed(Features::default()).await;
+    let mut group = find(&live, &OPERATOR_GROUP, "og").await.unwrap();
+    group.set(&["spec", "targetNamespaces"], json!(["team"]));
+    live.cluster.cluster().update(&OPERATOR_GROUP, &group).await.unwrap();
+    let check = migrate(&live, "check anvil -n team").await;
+    assert_eq!(check.code, 3, "{}", check.out);
+    let failed = "failed: C1 watched namespaces: OperatorGroup og targets team";
+    assert!(check.out.contains(failed), "{}", check.out);
+    live.writes_left.set(Some(0));
+    let convert = migrate(&live, "convert anvil -n team").await;
+    assert_eq!((convert.code, convert.out.contains(failed)), (3, true), "{}", convert.err);
+    let missing = migrate(&live, "check hammer -n team").await;
+    assert_eq!(missing.code, 2, "{}", missing.err);
+    live.shutdown().await;
+}
