@@ -124,7 +124,7 @@ impl Planner<'_> {
                 kind => format!("sourceType {kind} has no equivalent"),
             };
             outcome.remedy =
-                "build an image of its content: mainstay opm generate dockerfile".to_owned();
+                "build an image of its content: mainstay opm generate dockerfile".into();
             return (outcome, CatalogAction::Skip);
         };
         outcome.notes = notes(source);
@@ -132,7 +132,7 @@ impl Planner<'_> {
         let fits = i32::try_from(priority).is_ok();
         if !fits && !self.caps_priority {
             outcome.reason = format!("priority {priority} has more than 32 bits");
-            outcome.remedy = "cap it with --acknowledge-priority-overflow".to_owned();
+            outcome.remedy = "cap it with --acknowledge-priority-overflow".into();
             return (outcome, CatalogAction::Skip);
         }
         let capped = priority.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
@@ -147,7 +147,7 @@ impl Planner<'_> {
         if let Some(existing) = self.existing(image, &name).cloned() {
             existing.name().clone_into(&mut outcome.cluster_catalog);
             outcome.status = "adopted";
-            outcome.reason = "it has the same image".to_owned();
+            outcome.reason = "it has the same image".into();
             self.planned.insert(existing.name().to_owned(), image.to_owned());
             return (outcome, CatalogAction::Adopt(Box::new(existing)));
         }
@@ -155,7 +155,7 @@ impl Planner<'_> {
         if self.planned.get(&name).is_some_and(|planned| planned == image) {
             outcome.status = "adopted";
             outcome.reason =
-                "a CatalogSource of another namespace has the same name and image".to_owned();
+                "a CatalogSource of another namespace has the same name and image".into();
             return (outcome, CatalogAction::Share);
         }
         let other = self.catalogs.iter().find(|catalog| catalog.name() == name);
@@ -210,9 +210,9 @@ pub fn annotated_catalog(catalog: &Object, source: &CatalogSourceOutcome) -> Opt
 
 /// The poll interval of a CatalogSource in whole minutes, at least one. Less than a minute more is dropped.
 fn poll_minutes(source: &Object) -> Option<u64> {
-    let interval = source.str(&["spec", "updateStrategy", "registryPoll", "interval"])?;
     // OLM classic polls every 15 minutes if it cannot read the interval.
     const DEFAULT: Duration = Duration::from_mins(15);
+    let interval = source.str(&["spec", "updateStrategy", "registryPoll", "interval"])?;
     let interval = duration::parse(interval).ok().flatten().unwrap_or(DEFAULT);
     Some((interval.as_secs() / 60).max(1))
 }

@@ -5,8 +5,9 @@ use crate::names::MIGRATED_FROM_SUBSCRIPTION;
 use crate::offers::{CatalogOffer, best_offer};
 use mainstay_api::names;
 use mainstay_object::Object;
+use mainstay_releases::secret_name;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// What an administrator may accept in spite of a failed check.
@@ -218,9 +219,10 @@ pub fn check(input: &CheckInput<'_>) -> OperatorReport {
     checks.steady_state(input);
     checks.dependency(subscription);
     checks.uniqueness(input);
+    checks.name(input.extension);
     checks.configuration(input);
     report.checks = checks.all;
-    report.warnings = warnings(input);
+    report.warnings = warnings::of(input);
     let failed = report.checks.iter().filter(|check| check.outcome == CheckOutcome::Failed).count();
     (report.state, report.reason) = match failed {
         0 => (MigrationState::Eligible, "all checks passed".to_owned()),
@@ -305,6 +307,8 @@ impl Checks<'_> {
     /// C1 to C3: what the bundle needs.
     fn csv(&mut self, csv: &Object) {
         const MODE: &str = "install mode AllNamespaces";
+        const DEPENDENCIES: &str = "dependencies";
+        const SERVICES: &str = "APIServices";
         let modes = csv.array(&["spec", "installModes"]);
         let is_supported =
             |mode: &Value| mode["type"] == "AllNamespaces" && mode["supported"] == true;
@@ -315,7 +319,6 @@ impl Checks<'_> {
                 "keep OLM classic for this operator, or wait for a version that supports it";
             self.fail("C1", MODE, "the bundle does not support it", remedy);
         }
-        const DEPENDENCIES: &str = "dependencies";
         let requires = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
         let properties = properties(csv);
         let required: Vec<String> = properties
@@ -330,7 +333,6 @@ impl Checks<'_> {
             let remedy = "OLM v1 resolves no dependencies: keep OLM classic for this operator";
             self.fail("C2", DEPENDENCIES, reason, remedy);
         }
-        const SERVICES: &str = "APIServices";
         let owned = csv.array(&["spec", "apiservicedefinitions", "owned"]);
         let owned: Vec<&str> = owned.iter().filter_map(|api| api["name"].as_str()).collect();
         if owned.is_empty() {
@@ -510,6 +512,20 @@ impl Checks<'_> {
         }
     }
 
+    /// The name fits into the labels of releases.
+    fn name(&mut self, extension: &str) {
+        const NAME: &str = "name";
+        // Revisions of two digits have room, too.
+        let longest = secret_name(extension, 10).len();
+        match longest.checked_sub(63).filter(|excess| *excess > 0) {
+            None => self.pass("", NAME, extension),
+            Some(excess) => {
+                let reason = format!("{extension} is {excess} characters too long for a release");
+                self.fail("", NAME, reason, "choose a shorter name with --ce-name NAME");
+            }
+        }
+    }
+
     /// `spec.config` of the Subscription has a place in the ClusterExtension.
     fn configuration(&mut self, input: &CheckInput<'_>) {
         const NAME: &str = "configuration";
@@ -535,53 +551,6 @@ impl Checks<'_> {
     }
 }
 
-/// What an administrator should know.
-fn warnings(input: &CheckInput<'_>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let package = package_of(input.subscription);
-    let own = installed_csv(input.subscription);
-    let provided: Vec<Value> = input
-        .csv
-        .map(|csv| csv.array(&["spec", "customresourcedefinitions", "owned"]))
-        .unwrap_or_default()
-        .iter()
-        .map(|crd| crd["name"].clone())
-        .collect();
-    let mut dependants = BTreeSet::new();
-    for csv in input.csvs.iter().filter(|csv| csv.label(names::COPIED_FROM).is_none()) {
-        let requires_package = properties(csv).iter().any(|(kind, value)| {
-            let named = json!(package);
-            kind == "olm.package.required" && value["packageName"] == named
-        });
-        let required = csv.array(&["spec", "customresourcedefinitions", "required"]);
-        let requires_api = required.iter().any(|crd| provided.contains(&crd["name"]));
-        if (requires_package || requires_api) && csv.name() != own {
-            dependants.insert(reference(csv));
-        }
-    }
-    if !dependants.is_empty() {
-        let dependants: Vec<String> = dependants.into_iter().collect();
-        warnings.push(format!(
-            "these operators depend on package {package}, and OLM classic does not find it any more: {}",
-            dependants.join(", ")
-        ));
-    }
-    let strategies =
-        input.groups.iter().filter_map(|group| group.str(&["spec", "upgradeStrategy"]));
-    for strategy in strategies.filter(|strategy| !matches!(*strategy, "" | "Default")) {
-        warnings.push(format!("upgradeStrategy {strategy} of the OperatorGroup is dropped"));
-    }
-    if input.subscription.get(&["spec", "config", "selector"]).is_some() {
-        warnings.push("spec.config.selector of the Subscription is dropped".to_owned());
-    }
-    if input.csv.is_some_and(|csv| !csv.array(&["spec", "webhookdefinitions"]).is_empty()) {
-        warnings.push(
-            "the certificates of webhooks come from another provider afterwards, so pods that mount them restart"
-                .to_owned(),
-        );
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests;
+mod warnings;

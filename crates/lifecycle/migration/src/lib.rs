@@ -48,7 +48,7 @@ pub use names::{
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
 };
 pub use offers::{CatalogOffer, OfferedBundle, PackageOffer, ParseOfferError, best_offer};
-pub use release::{RecordedRelease, recorded};
+pub use release::RecordedRelease;
 pub use rollback::{
     RestoreError, held, orphaned, restored_group, restored_subscription, returns_to_classic,
     without_hold,

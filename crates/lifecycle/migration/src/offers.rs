@@ -54,7 +54,7 @@ impl PackageOffer {
             match text("schema") {
                 "olm.package" if name == package => {
                     is_there = true;
-                    offer.default_channel = text("defaultChannel").to_owned();
+                    text("defaultChannel").clone_into(&mut offer.default_channel);
                 }
                 "olm.channel" if text("package") == package => {
                     let entries = document["entries"].as_array().map(Vec::as_slice);

@@ -49,7 +49,14 @@ impl RecordedRelease<'_> {
     /// # Errors
     /// The objects are too large for a release.
     pub fn encode(&self, now: jiff::Timestamp) -> Result<EncodedRelease, EncodeReleaseError> {
-        let objects: Vec<Value> = self.objects.iter().map(recorded).collect();
+        let record = |object: &Object| {
+            let mut recorded = recorded(object);
+            if object.kind() == "Deployment" {
+                remove_additions(&mut recorded, self.csv);
+            }
+            recorded
+        };
+        let objects: Vec<Value> = self.objects.iter().map(record).collect();
         let annotations: BTreeMap<String, String> = self
             .csv
             .annotations()
@@ -105,7 +112,7 @@ impl RecordedRelease<'_> {
 }
 
 /// An object as a release has it: what the cluster and OLM classic added to its metadata is left out.
-pub fn recorded(object: &Object) -> Value {
+fn recorded(object: &Object) -> Value {
     let mut fields = Map::new();
     for (name, value) in object.fields() {
         if !matches!(name.as_str(), "status" | "metadata") {
@@ -128,6 +135,38 @@ pub fn recorded(object: &Object) -> Value {
     }
     fields.insert("metadata".to_owned(), metadata);
     Value::Object(fields)
+}
+
+/// Variables that OLM classic adds to the containers of an operator.
+const ADDED_VARIABLES: [&str; 4] =
+    [names::OPERATOR_CONDITION_ENV, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+/// Annotations that OLM classic adds to the pods of an operator, and OLM v1 does not.
+const ADDED_ANNOTATIONS: [&str; 2] = [names::OPERATOR_GROUP, names::PROPERTIES];
+
+/// Removes from a recorded Deployment what OLM classic added to its pods. A controller that compares releases
+/// with each other, as upstream's does, would remove it from the pods otherwise, and restart them.
+fn remove_additions(deployment: &mut Value, csv: &Object) {
+    let template = &mut deployment["spec"]["template"];
+    if let Some(annotations) = template["metadata"]["annotations"].as_object_mut() {
+        annotations.retain(|name, _| !ADDED_ANNOTATIONS.contains(&name.as_str()));
+    }
+    let own = csv.array(&["spec", "install", "spec", "deployments"]).iter();
+    let own = own.flat_map(|own| {
+        let containers = own["spec"]["template"]["spec"]["containers"].as_array();
+        containers.map(Vec::as_slice).unwrap_or_default()
+    });
+    let own = own
+        .flat_map(|container| container["env"].as_array().map(Vec::as_slice).unwrap_or_default());
+    let own: Vec<&Value> = own.map(|variable| &variable["name"]).collect();
+    let containers = template["spec"]["containers"].as_array_mut();
+    for container in containers.map(Vec::as_mut_slice).unwrap_or_default() {
+        if let Some(variables) = container["env"].as_array_mut() {
+            variables.retain(|variable| {
+                let name = variable["name"].as_str().unwrap_or_default();
+                !ADDED_VARIABLES.contains(&name) || own.contains(&&variable["name"])
+            });
+        }
+    }
 }
 
 /// Whether a label is OLM classic's: it says who owns an object there.
@@ -158,11 +197,21 @@ mod tests {
                 "annotations": {"deployment.kubernetes.io/revision": "1", "kept": "1"},
                 "ownerReferences": [{"kind": "ClusterServiceVersion", "name": "tea.v1", "uid": "3"}],
             },
-            "spec": {"replicas": 2}, "status": {"replicas": 2},
+            "spec": {"replicas": 2, "template": {
+                "metadata": {"annotations": {"olm.operatorGroup": "og", "own": "1"}},
+                "spec": {"containers": [{"name": "main", "env": [
+                    {"name": "NO_PROXY", "value": "own"}, {"name": "HTTP_PROXY", "value": "added"},
+                    {"name": "OPERATOR_CONDITION_NAME", "value": "tea.v1"},
+                ]}]},
+            }},
+            "status": {"replicas": 2},
         }));
         let csv = object(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": "tea.v1", "annotations": {"olm.properties": "[]"}},
+            "spec": {"install": {"spec": {"deployments": [{"name": "tea", "spec": {"template": {
+                "spec": {"containers": [{"name": "main", "env": [{"name": "NO_PROXY"}]}]},
+            }}}]}}},
         }));
         let release = RecordedRelease {
             extension: "tea",
@@ -193,7 +242,12 @@ mod tests {
                         "app": "tea", OWNER_KIND_LABEL: "ClusterExtension", OWNER_NAME_LABEL: "tea",
                     },
                 },
-                "spec": {"replicas": 2},
+                "spec": {"replicas": 2, "template": {
+                    "metadata": {"annotations": {"own": "1"}},
+                    "spec": {"containers": [{
+                        "name": "main", "env": [{"name": "NO_PROXY", "value": "own"}],
+                    }]},
+                }},
             })]
         );
         let mut extension = object(json!({

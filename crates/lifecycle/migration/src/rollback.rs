@@ -87,16 +87,13 @@ pub fn without_hold(extension: &Object) -> Option<Object> {
     Some(extension)
 }
 
-/// Whether OLM classic has an object again: its ClusterServiceVersion owns it, or it is of the kinds that
-/// are never deleted with a ClusterServiceVersion. All else only OLM v1 has, and it goes.
+/// Whether OLM classic has an object again: its ClusterServiceVersion owns it, or it is a
+/// CustomResourceDefinition, which OLM classic never deletes. All else only OLM v1 has, and it goes.
 pub fn returns_to_classic(object: &Object, operator: InstalledOperator<'_>) -> bool {
     let csv = operator.csv;
-    let is_owned = object.owner_references().iter().any(|owner| owner.uid == csv.uid());
-    let is_crd = object.kind() == "CustomResourceDefinition" && {
-        let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
-        owned.iter().any(|crd| crd["name"] == object.name())
-    };
-    is_owned || is_crd || object.label(mainstay_api::names::OWNER) == Some(csv.name())
+    object.kind() == "CustomResourceDefinition"
+        || object.owner_references().iter().any(|owner| owner.uid == csv.uid())
+        || object.label(mainstay_api::names::OWNER) == Some(csv.name())
 }
 
 /// The object without its owner at OLM v1 and without the marks of OLM v1; none if it has neither.
@@ -178,7 +175,6 @@ mod tests {
         let csv = object(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": "tea.v1", "namespace": "ns", "uid": "c"},
-            "spec": {"customresourcedefinitions": {"owned": [{"name": "pots.tea"}]}},
         }));
         let operator = InstalledOperator { subscription: &subscription, csv: &csv };
         let extension = extension(&json!({}));
@@ -198,7 +194,7 @@ mod tests {
         for (kind, name, uids, returns) in [
             ("Deployment", "tea", &["c", "e"][..], true),
             ("CustomResourceDefinition", "pots.tea", &["e"], true),
-            ("CustomResourceDefinition", "cups.tea", &["e"], false),
+            ("ConfigMap", "settings", &["e"], false),
             ("ClusterRole", "tea.v1-tea-x", &["e"], false),
         ] {
             let found = returns_to_classic(&make(kind, name, uids), operator);

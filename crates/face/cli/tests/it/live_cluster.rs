@@ -8,7 +8,6 @@ use mainstay_cli::cluster::{
     ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
 };
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, WriteOptions};
-use mainstay_controller::Subsystem as _;
 use mainstay_extensions::{Extensions, Features};
 use mainstay_image::build::{self, LayerFiles};
 use mainstay_image::manifest::{ImageConfig, RunConfig};
@@ -33,6 +32,9 @@ use tempfile::TempDir;
 
 /// The namespace of the catalog of OLM classic.
 pub(crate) const CATALOG_NAMESPACE: &str = "olm";
+
+/// The label for the folder of a catalog.
+const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 
 /// The cluster with both controllers. Its catalogs have the same bundles: `cat` of OLM classic comes from a
 /// folder, `cat` of OLM v1 from an image.
@@ -70,9 +72,8 @@ impl LiveCluster {
         }
         std::fs::write(folder.path().join("catalog/catalog.json"), documents).unwrap();
         let store = ImageStore::open(folder.path().join("local")).unwrap();
-        let label = "operators.operatorframework.io.index.configs.v1";
         let files = [("configs/catalog.json", documents.to_owned())];
-        put_image(&store, "r.example/cat:v1", &files, Some((label, "/configs")));
+        put_image(&store, "r.example/cat:v1", &files, Some((CATALOG_LABEL, "/configs")));
         for (image, files) in bundles {
             put_image(&store, image, files, None);
         }
@@ -121,6 +122,13 @@ impl LiveCluster {
         let serving = |catalog: &Object| catalog.condition("Serving") == Some("True");
         let kind = &mainstay_api::resources::CLUSTER_CATALOG;
         self.cluster.wait_for(kind, None, "cat", serving).await;
+    }
+
+    /// Stores another image with the catalog.
+    pub(crate) fn put_catalog(&self, image: &str, documents: &str) {
+        let store = ImageStore::open(self.folder.path().join("local")).unwrap();
+        let files = [("configs/catalog.json", documents.to_owned())];
+        put_image(&store, image, &files, Some((CATALOG_LABEL, "/configs")));
     }
 
     /// The folder of the test.

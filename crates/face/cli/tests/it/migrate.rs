@@ -4,13 +4,13 @@ use super::live_cluster::{CATALOG_NAMESPACE, LiveCluster, line};
 use base64::Engine as _;
 use clap::Parser;
 use mainstay_api::resources::{
-    CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_GROUP,
-    SUBSCRIPTION,
+    CATALOG_SOURCE, CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN,
+    OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog::CatalogCommandIo;
 use mainstay_cli::extension::{self, ExtensionCommandIo};
-use mainstay_client::ObjectList;
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_clitest::CommandOutput;
 use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::{Object, Resource, builtin};
@@ -120,12 +120,24 @@ fn documents() -> String {
 
 /// A cluster on which OLM classic has installed the operator for all namespaces.
 async fn installed(features: Features) -> LiveCluster {
+    let live = subscribed(features, json!({})).await;
+    wait_for_classic(&live).await;
+    live
+}
+
+/// A cluster with a Subscription with more fields.
+async fn subscribed(features: Features, more: Value) -> LiveCluster {
     let annotations = json!({"annotations": {
         "operators.operatorframework.io.bundle.package.v1": "anvil",
     }});
     let mut files = vec![("metadata/annotations.yaml", annotations.to_string())];
     files.extend(manifests().map(|(path, manifest)| (path, manifest.to_string())));
     let live = LiveCluster::start(features, &documents(), &[(IMAGE, &files)]).await;
+    let mut spec = json!({
+        "name": "anvil", "channel": "stable",
+        "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
+    });
+    spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
     for manifest in [
         json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -134,15 +146,11 @@ async fn installed(features: Features) -> LiveCluster {
         json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
             "metadata": {"name": "anvil", "namespace": "team"},
-            "spec": {
-                "name": "anvil", "channel": "stable",
-                "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
-            },
+            "spec": spec,
         }),
     ] {
         live.cluster.apply(Object::from_value(manifest).unwrap()).await;
     }
-    wait_for_classic(&live).await;
     live
 }
 
@@ -192,6 +200,14 @@ fn assert_done(output: &CommandOutput) {
 async fn identities(live: &LiveCluster) -> BTreeMap<String, String> {
     let cluster = live.cluster.cluster();
     let mut all = BTreeMap::new();
+    // A rollout would have begun by then.
+    let is_observed = |deployment: &Object| {
+        deployment.i64(&["status", "observedGeneration"]) == Some(deployment.generation())
+    };
+    let kind = &builtin::DEPLOYMENT;
+    let deployment = live.cluster.wait_for(kind, Some("team"), "anvil", is_observed).await;
+    let template = deployment.get(&["spec", "template"]).unwrap();
+    all.insert("template".to_owned(), template.to_string());
     let pods = ObjectList::labels("app=anvil");
     for kind in [builtin::POD, builtin::REPLICA_SET] {
         for object in cluster.list(&kind, Some("team"), &pods).await.unwrap().items {
@@ -208,7 +224,7 @@ async fn identities(live: &LiveCluster) -> BTreeMap<String, String> {
         let object = cluster.get(&kind, namespace, name).await.unwrap();
         all.insert(format!("{} {name}", object.kind()), object.uid().to_owned());
     }
-    assert_eq!(all.len(), 7, "one pod and one ReplicaSet: {all:?}");
+    assert_eq!(all.len(), 8, "one pod and one ReplicaSet: {all:?}");
     all
 }
 
@@ -226,12 +242,8 @@ async fn assert_converted(live: &LiveCluster) {
     assert!(find(live, &SUBSCRIPTION, "anvil").await.is_none());
     assert!(find(live, &CLUSTER_SERVICE_VERSION, CSV).await.is_none());
     let deployment = find(live, &builtin::DEPLOYMENT, "anvil").await.unwrap();
-    let owners: Vec<String> =
-        deployment.owner_references().into_iter().map(|owner| owner.kind).collect();
-    assert!(
-        !owners.contains(&"ClusterServiceVersion".to_owned()) || owners.len() == 2,
-        "{owners:?}"
-    );
+    let owner = deployment.controller_owner().unwrap().kind;
+    assert!(["ClusterExtension", "ClusterObjectSet"].contains(&&*owner), "{owner}");
     let roles = ObjectList::labels("olm.operatorframework.io/owner-name=anvil");
     let roles = live.cluster.cluster().list(&builtin::CLUSTER_ROLE, None, &roles).await.unwrap();
     assert!(roles.items.len() >= 2, "the permissions of OLM v1 are there");
@@ -264,6 +276,11 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
         assert!(dry_run.out.lines().any(|line| line == wanted), "{wanted}: {}", dry_run.out);
     }
     assert_eq!(dry_run.out.lines().count(), 11, "{}", dry_run.out);
+    let dry_run = migrate(&live, "convert anvil -n team --dry-run -o json").await.json();
+    let operator = &dry_run["operators"][0];
+    assert_eq!(operator["steps"].as_array().unwrap().len(), 11);
+    let catalog = &operator["clusterExtension"]["spec"]["source"]["catalog"];
+    assert_eq!((&catalog["version"], &catalog["channels"]), (&json!("1.0.0"), &json!(["stable"])));
     assert!(find(&live, &CLUSTER_EXTENSION, "anvil").await.is_none());
 
     let convert = migrate(&live, "convert anvil -n team --backup saved").await;
@@ -303,6 +320,21 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
     assert!(!deployment.labels().any(|(label, _)| label.starts_with("olm.owner")));
     let cleanup = migrate(&live, "cleanup anvil").await;
     assert_eq!(cleanup.out, "ClusterExtension anvil: nothing is left\n");
+
+    // Without its ClusterExtension, the backup alone restores the Subscription.
+    let cluster = live.cluster.cluster();
+    let options = DeleteOptions::default();
+    cluster.delete(&CLUSTER_EXTENSION, None, "anvil", &options).await.unwrap();
+    live.cluster.wait_gone(&builtin::DEPLOYMENT, Some("team"), "anvil").await;
+    let crd = "anvils.forge.example.com";
+    live.cluster.wait_gone(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
+    let restore = migrate(&live, "rollback again/team.anvil").await;
+    assert_done(&restore);
+    assert_eq!(restore.out, "Subscription team/anvil restored\n");
+    wait_for_classic(&live).await;
+    let subscription = find(&live, &SUBSCRIPTION, "anvil").await.unwrap();
+    assert_eq!(subscription.str(&["spec", "startingCSV"]), Some(CSV));
+    assert!(find(&live, &OPERATOR_GROUP, "og").await.is_some());
     live.shutdown().await;
 }
 
@@ -339,6 +371,29 @@ async fn killed_commands_continue() {
 }
 
 #[tokio::test]
+async fn approval_stays_manual_on_both_sides() {
+    let manual = json!({"installPlanApproval": "Manual"});
+    let live = subscribed(Features::default(), manual).await;
+    let named = |plan: &Object| plan.bool(&["spec", "approved"]) == Some(false);
+    let plans = Selection::all(INSTALL_PLAN);
+    let plans = live.cluster.wait_for_all(plans, |all| all.iter().any(|plan| named(plan))).await;
+    let approved = Patch::Merge(json!({"spec": {"approved": true}}));
+    let cluster = live.cluster.cluster();
+    cluster.patch(&INSTALL_PLAN, Some("team"), plans[0].name(), &approved).await.unwrap();
+    wait_for_classic(&live).await;
+    let before = identities(&live).await;
+    assert_done(&migrate(&live, "convert anvil -n team --ce-name forge").await);
+    let extension = find(&live, &CLUSTER_EXTENSION, "forge").await.unwrap();
+    assert_eq!(extension.str(&["spec", "source", "catalog", "version"]), Some("1.0.0"));
+    assert_done(&migrate(&live, "rollback forge --acknowledge-installed").await);
+    wait_for_classic(&live).await;
+    assert_eq!(identities(&live).await, before);
+    let subscription = find(&live, &SUBSCRIPTION, "anvil").await.unwrap();
+    assert_eq!(subscription.str(&["spec", "installPlanApproval"]), Some("Manual"));
+    live.shutdown().await;
+}
+
+#[tokio::test]
 async fn object_sets_take_an_operator_over_without_a_new_pod() {
     let live = installed(Features::object_sets(TrustMode::ClusterAdmin)).await;
     let before = identities(&live).await;
@@ -348,6 +403,48 @@ async fn object_sets_take_an_operator_over_without_a_new_pod() {
     let rollback = migrate(&live, "rollback anvil --acknowledge-installed").await;
     assert_eq!(rollback.code, 3, "{}", rollback.err);
     assert!(rollback.err.contains("its objects belong to ClusterObjectSet"), "{}", rollback.err);
+    live.shutdown().await;
+}
+
+#[tokio::test]
+async fn catalog_sources_become_cluster_catalogs() {
+    let live = installed(Features::default()).await;
+    live.put_catalog("r.example/other:v1", &documents());
+    for (name, image) in [("mirror", "r.example/cat:v1"), ("other", "r.example/other:v1")] {
+        let source = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {
+                "sourceType": "grpc", "image": image, "priority": 5,
+                "updateStrategy": {"registryPoll": {"interval": "90s"}},
+            },
+        });
+        live.cluster.apply(Object::from_value(source).unwrap()).await;
+    }
+    let dry_run = migrate(&live, "catalogs --dry-run").await;
+    assert_eq!(dry_run.code, 3, "one cannot be converted");
+    assert!(find(&live, &CLUSTER_CATALOG, "other").await.is_none());
+    let migrated = migrate(&live, "catalogs --delete-catalogsource").await;
+    assert_eq!(migrated.code, 3, "{}", migrated.err);
+    assert_eq!(
+        migrated.out,
+        "olm/cat: skipped: it names an address and no image
+  remedy: build an image of its content: mainstay opm generate dockerfile
+team/mirror: adopted: ClusterCatalog cat: it has the same image
+  CatalogSource deleted
+team/other: created: ClusterCatalog other: from image r.example/other:v1
+  CatalogSource deleted
+"
+    );
+    let other = find(&live, &CLUSTER_CATALOG, "other").await.unwrap();
+    assert_eq!(other.condition("Serving"), Some("True"));
+    assert_eq!(other.i64(&["spec", "priority"]), Some(5));
+    assert_eq!(other.i64(&["spec", "source", "image", "pollIntervalMinutes"]), Some(1));
+    let from = "olm.operatorframework.io/migrated-from-catalogsource";
+    assert_eq!(other.annotation(from), Some("team/other"));
+    let cat = find(&live, &CLUSTER_CATALOG, "cat").await.unwrap();
+    assert_eq!(cat.annotation(from), Some("team/mirror"));
+    assert!(find(&live, &CATALOG_SOURCE, "mirror").await.is_none());
     live.shutdown().await;
 }
 

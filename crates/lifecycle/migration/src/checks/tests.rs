@@ -1,5 +1,6 @@
 use super::*;
 use crate::offers::PackageOffer;
+use serde_json::json;
 
 fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
@@ -17,6 +18,7 @@ struct Scenario {
     crd: Option<Object>,
     offers: Vec<CatalogOffer>,
     acknowledged: Acknowledgements,
+    name: &'static str,
 }
 
 impl Scenario {
@@ -59,6 +61,7 @@ impl Scenario {
                 package: Ok(package),
             }],
             acknowledged: Acknowledgements::new(),
+            name: "tea",
         }
     }
 
@@ -82,7 +85,7 @@ impl Scenario {
             extensions: &self.extensions,
             extension_crd: self.crd.as_ref(),
             offers: &self.offers,
-            extension: "tea",
+            extension: self.name,
             acknowledged: &self.acknowledged,
         })
     }
@@ -176,6 +179,12 @@ fn hard_checks_cannot_be_acknowledged() {
                 scenario.subscription.set(&["spec", "config"], json!({"env": [{"name": "A"}]}));
             }),
             " configuration: the Subscription has spec.config, and ClusterExtensions have no field for it",
+        ),
+        (
+            Scenario::new().with(|scenario| {
+                scenario.name = "forty-two-characters-are-too-long-for-this";
+            }),
+            " name: forty-two-characters-are-too-long-for-this is 2 characters too long for a release",
         ),
         (
             Scenario::new().with(|scenario| scenario.groups.clear()),

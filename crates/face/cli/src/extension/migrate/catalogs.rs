@@ -80,7 +80,6 @@ async fn carry_out(
     let timeout = arguments.waiting.timeout;
     match &action {
         CatalogAction::Skip | CatalogAction::Refuse => return Ok(outcome),
-        CatalogAction::Share => {}
         CatalogAction::Create(catalog) => {
             create(cluster, io, &CLUSTER_CATALOG, catalog, arguments.dry_run).await?;
             if !arguments.dry_run {
@@ -93,7 +92,7 @@ async fn carry_out(
             // That of an earlier run, which was interrupted, may not be served yet.
             wait_until_serving(cluster, catalog.name(), timeout).await?;
         }
-        CatalogAction::Adopt(_) => {}
+        CatalogAction::Share | CatalogAction::Adopt(_) => {}
     }
     if arguments.delete_catalogsource {
         if is_used {

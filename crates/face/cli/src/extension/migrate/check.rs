@@ -34,6 +34,9 @@ pub(super) struct SubscriptionArguments {
     /// Namespace of the Subscription [default: that of the kubeconfig's context].
     #[arg(short, long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
+    /// Name of the ClusterExtension [default: that of the Subscription].
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    pub(super) ce_name: Option<String>,
 }
 
 pub(super) async fn run(
@@ -64,27 +67,24 @@ pub(super) async fn check(
     target: &SubscriptionArguments,
     acknowledged: &Acknowledgements,
 ) -> Result<Vec<OperatorReport>, CommandFailure> {
-    let subscriptions = match &target.name {
-        Some(name) => {
-            let namespace =
-                target.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace());
-            let migrated = operators.migrated_reports(Some(namespace)).into_iter();
-            let migrated: Vec<_> = migrated.filter(|report| report.name == *name).collect();
-            if !migrated.is_empty() {
-                return Ok(migrated);
-            }
-            vec![operators.find(namespace, name)?.clone()]
+    let subscriptions = if let Some(name) = &target.name {
+        let namespace = target.namespace.as_deref();
+        let namespace = namespace.unwrap_or_else(|| cluster.default_namespace());
+        let migrated = operators.migrated_reports(Some(namespace)).into_iter();
+        let migrated: Vec<_> = migrated.filter(|report| report.name == *name).collect();
+        if !migrated.is_empty() {
+            return Ok(migrated);
         }
-        None => {
-            let is_meant = |found: &&mainstay_object::Object| {
-                target.namespace.as_deref().is_none_or(|namespace| namespace == found.namespace())
-            };
-            operators.subscriptions.iter().filter(is_meant).cloned().collect()
-        }
+        vec![operators.find(namespace, name)?.clone()]
+    } else {
+        let is_meant = |found: &&mainstay_object::Object| {
+            target.namespace.as_deref().is_none_or(|namespace| namespace == found.namespace())
+        };
+        operators.subscriptions.iter().filter(is_meant).cloned().collect()
     };
     let mut reports = Vec::new();
     for subscription in &subscriptions {
-        let name = subscription.name();
+        let name = target.ce_name.as_deref().unwrap_or_else(|| subscription.name());
         let checked = operators.check(cluster, subscription, name, acknowledged).await?;
         reports.push(checked.report);
     }

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 
 /// Arguments of `cleanup`.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Arguments {
     /// Name of the ClusterExtension.
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
@@ -60,15 +61,12 @@ pub(super) async fn run(
     io: &mut CatalogCommandIo<'_>,
     cluster: &impl ClusterWriter,
 ) -> Result<ExitStatus, CommandFailure> {
-    let extensions = match &arguments.name {
-        Some(name) => {
-            let list = "mainstay extension list";
-            vec![find_named(cluster, &CLUSTER_EXTENSION, name, list).await?]
-        }
-        None => {
-            let operators = Operators::read(cluster).await?;
-            operators.migrated(arguments.namespace.as_deref()).cloned().collect()
-        }
+    let extensions = if let Some(name) = &arguments.name {
+        let list = "mainstay extension list";
+        vec![find_named(cluster, &CLUSTER_EXTENSION, name, list).await?]
+    } else {
+        let operators = Operators::read(cluster).await?;
+        operators.migrated(arguments.namespace.as_deref()).cloned().collect()
     };
     let mut done = Vec::new();
     for extension in &extensions {

@@ -28,7 +28,7 @@ use mainstay_clock::Clock;
 use mainstay_migration::{
     Acknowledgements, ExtensionInput, Handover, InstalledOperator, MIGRATED_FROM_CSV,
     MigrationState, OperatorReport, RecordedRelease, best_offer, extension, frozen, marked,
-    without_owner_labels, without_pin,
+    restored_subscription, without_owner_labels, without_pin,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -43,9 +43,6 @@ const SYSTEM_NAMESPACES: [&str; 3] =
 pub(super) struct Arguments {
     #[command(flatten)]
     target: SubscriptionArguments,
-    /// Name of the ClusterExtension [default: that of the Subscription].
-    #[arg(long, value_name = "NAME", conflicts_with = "all")]
-    ce_name: Option<String>,
     /// Print what would be written, let the cluster check the ClusterExtension, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -198,7 +195,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
             return Ok(json!({"status": "converted"}));
         }
         let subscription = self.operators.find(namespace, name)?.clone();
-        let extension_name = self.arguments.ce_name.as_deref().unwrap_or(name).to_owned();
+        let extension_name = self.arguments.target.ce_name.as_deref().unwrap_or(name).to_owned();
         let (cluster, acknowledged) = (self.cluster, self.acknowledged);
         // Again, as another name may be taken.
         let checked =
@@ -385,10 +382,17 @@ pub(super) async fn finish(
     let subscription = cluster.get(&SUBSCRIPTION, Some(namespace), subscription).await?;
     let csv_name = extension.annotation(MIGRATED_FROM_CSV).unwrap_or_default();
     let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), csv_name).await?;
-    if let (Some(subscription), Some(csv)) = (&subscription, &csv) {
+    if let Some(subscription) = &subscription {
         change(cluster, io, &SUBSCRIPTION, subscription, frozen).await?;
+    }
+    if let Some(csv) = &csv {
         let plans = install_plans(cluster, namespace).await?;
-        let operator = InstalledOperator { subscription, csv };
+        let saved = restored_subscription(extension).map_err(|error| {
+            let cause =
+                Cause::new(format!("the conversion to ClusterExtension {name} cannot go on"));
+            cause.because(Cause::new(error.to_string()).remedy("restore the annotation"))
+        })?;
+        let operator = InstalledOperator { subscription: &saved, csv };
         let (rules, objects) = handed_over(cluster, operator, &plans).await?;
         mark(cluster, io, &objects, name, namespace).await?;
         wait_until_taken_over(cluster, extension, &rules, timeout).await?;
@@ -399,8 +403,6 @@ pub(super) async fn finish(
         let (_, objects) = handed_over(cluster, operator, &plans).await?;
         delete_csv(cluster, io, csv, timeout).await?;
         wait_until_all_exist(cluster, &objects, timeout).await?;
-    } else if let Some(csv) = &csv {
-        delete_csv(cluster, io, csv, timeout).await?;
     }
     change(cluster, io, &CLUSTER_EXTENSION, extension, without_pin).await?;
     if let Some(subscription) = &subscription {

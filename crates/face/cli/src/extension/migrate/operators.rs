@@ -186,29 +186,29 @@ pub(super) async fn handed_over(
 ) -> Result<(Handover, Vec<KindedObject>), CommandFailure> {
     let rules = Handover::of(operator, plans);
     let mut found: BTreeMap<(String, String, String), KindedObject> = BTreeMap::new();
-    let mut add = |kind: &Resource, object: Object| {
-        if rules.includes(&object) {
-            let key = (object.kind().to_owned(), object.namespace().to_owned());
-            let key = (key.0, key.1, object.name().to_owned());
+    let mut add = |kind: &Resource, objects: Vec<Object>| {
+        for object in objects.into_iter().filter(|object| rules.includes(object)) {
+            let [kind_name, namespace, name] = [object.kind(), object.namespace(), object.name()];
+            let key = (kind_name.to_owned(), namespace.to_owned(), name.to_owned());
             found.insert(key, (kind.clone(), object));
         }
     };
     for name in rules.crds() {
         let crd = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, name).await?;
-        crd.into_iter().for_each(|crd| add(&CUSTOM_RESOURCE_DEFINITION, crd));
+        add(&CUSTOM_RESOURCE_DEFINITION, Vec::from_iter(crd));
     }
     for kind in &NAMESPACED_KINDS {
         let objects = list(cluster, kind, Some(operator.namespace()), None).await?;
-        objects.into_iter().for_each(|object| add(kind, object));
+        add(kind, objects);
     }
     for kind in &CLUSTER_KINDS {
         if let Some(selector) = rules.selector() {
             let objects = list(cluster, kind, None, Some(&selector)).await?;
-            objects.into_iter().for_each(|object| add(kind, object));
+            add(kind, objects);
         }
         for name in rules.steps_of(&kind.kind) {
             let object = cluster.get(kind, None, name).await?;
-            object.into_iter().for_each(|object| add(kind, object));
+            add(kind, Vec::from_iter(object));
         }
     }
     Ok((rules, found.into_values().collect()))

@@ -109,6 +109,7 @@ async fn roll_back(
         return Err(CommandFailure::usage(cause.remedy(remedy)));
     }
     refuse_object_sets(cluster, name).await?;
+    visible_objects(cluster, name).await?;
     let namespace = wanted.namespace();
     if cluster.list(&OPERATOR_GROUP, Some(namespace), None).await?.is_empty()
         && let Some(group) = restored_group(extension)
@@ -271,6 +272,22 @@ async fn approve(
     Ok(())
 }
 
+/// The objects of an extension. One that the account cannot see would be deleted with the extension.
+async fn visible_objects(
+    cluster: &impl ClusterHandle,
+    extension: &str,
+) -> Result<Vec<Object>, CommandFailure> {
+    let owned = owned_objects(cluster, extension).await?;
+    if owned.hidden.is_empty() {
+        return Ok(owned.objects);
+    }
+    let cause = Cause::new(format!("this account may not list {}", owned.hidden.join(", ")))
+        .remedy(
+            "use an account that may list them: what stays must be seen before the extension goes",
+        );
+    Err(CommandFailure::from(cause))
+}
+
 /// Takes the owner at OLM v1 from the objects that OLM classic has again, until none has it.
 async fn release_objects(
     cluster: &impl ClusterWriter,
@@ -279,9 +296,8 @@ async fn release_objects(
     operator: InstalledOperator<'_>,
 ) -> Result<(), CommandFailure> {
     loop {
-        let owned = owned_objects(cluster, extension.name()).await?;
         let mut is_clean = true;
-        for object in &owned.objects {
+        for object in &visible_objects(cluster, extension.name()).await? {
             let Some(kind) = resource_of(object) else { continue };
             if !returns_to_classic(object, operator) {
                 continue;
