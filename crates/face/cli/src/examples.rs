@@ -188,6 +188,11 @@ pub(crate) const EXTENSION_DELETE: &str = "Examples:
   mainstay extension delete teapot --yes
   mainstay extension delete --all --no-preview";
 
+pub(crate) const EXTENSION_MIGRATE: &str = "Examples:
+  mainstay extension migrate catalogs
+  mainstay extension migrate check --all
+  mainstay extension migrate convert teapot -n operators --backup teapot-backup";
+
 pub(crate) const MIGRATE_CHECK: &str = "Examples:
   mainstay extension migrate check teapot -n operators
   mainstay extension migrate check --all -o json";

@@ -29,6 +29,11 @@ pub fn thawed(subscription: &Object) -> Option<Object> {
     Some(thawed)
 }
 
+/// Whether a conversion that did not end froze a Subscription.
+pub fn is_frozen(subscription: &Object) -> bool {
+    subscription.annotation(ORIGINAL_APPROVAL).is_some()
+}
+
 /// The spec of a Subscription as it was before it was frozen.
 pub(crate) fn original_spec(subscription: &Object) -> Value {
     let mut spec = subscription.get(&["spec"]).cloned().unwrap_or_else(|| json!({}));
@@ -60,6 +65,7 @@ mod tests {
             let frozen_once = frozen(&subscription).unwrap();
             assert_eq!(frozen_once.str(APPROVAL), Some("Manual"));
             assert_eq!(frozen(&frozen_once), None);
+            assert_eq!([&subscription, &frozen_once].map(is_frozen), [false, true]);
             assert_eq!(original_spec(&frozen_once), spec);
             assert_eq!(thawed(&frozen_once), Some(subscription.clone()));
             assert_eq!(thawed(&subscription), None);

@@ -178,6 +178,13 @@ pub fn marked(object: &Object, extension: &str, namespace: &str) -> Option<Objec
     Some(object)
 }
 
+/// The object without the marks of a release; none if it has none of this extension.
+pub fn unmarked(object: &Object, extension: &str) -> Option<Object> {
+    let mut changed = object.clone();
+    unmark(&mut changed);
+    (object.annotation(RELEASE_NAME) == Some(extension)).then_some(changed)
+}
+
 /// The object without the marks of a release, in place.
 pub(crate) fn unmark(object: &mut Object) {
     if object.label(MANAGED_BY) == Some(HELM) {
@@ -286,8 +293,8 @@ mod tests {
         assert_eq!(first.annotation("meta.helm.sh/release-name"), Some("tea"));
         assert_eq!(marked(&first, "tea", "n"), None);
         assert!(marked(&first, "coffee", "n").is_some());
-        let mut again = first;
-        unmark(&mut again);
+        assert_eq!(unmarked(&first, "coffee"), None);
+        let again = unmarked(&first, "tea").unwrap();
         assert_eq!(again.labels().count() + again.annotations().count(), 0);
     }
 }

@@ -38,9 +38,9 @@ pub use checks::{
 };
 pub use cleanup::{deletable_plans, without_classic_labels};
 pub use extension::{ExtensionInput, extension, without_pin};
-pub use freeze::{frozen, thawed};
+pub use freeze::{frozen, is_frozen, thawed};
 pub use handover::{
-    CLUSTER_KINDS, Handover, NAMESPACED_KINDS, marked, resource_of, without_owner_labels,
+    CLUSTER_KINDS, Handover, NAMESPACED_KINDS, marked, resource_of, unmarked, without_owner_labels,
 };
 pub use installed::InstalledOperator;
 pub use names::{

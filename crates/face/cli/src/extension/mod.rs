@@ -124,6 +124,7 @@ enum Command {
     #[command(after_help = examples::EXTENSION_RBAC)]
     Rbac(Box<rbac::Arguments>),
     /// Move operators and catalogs from OLM classic to OLM v1, without a restart of their pods.
+    #[command(after_help = examples::EXTENSION_MIGRATE)]
     Migrate(migrate::Arguments),
 }
 

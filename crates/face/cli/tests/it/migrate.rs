@@ -371,6 +371,36 @@ async fn killed_commands_continue() {
 }
 
 #[tokio::test]
+async fn killed_conversion_can_be_undone() {
+    let live = installed(Features::default()).await;
+    let before = identities(&live).await;
+    for writes in 1..100 {
+        live.writes_left.set(Some(writes));
+        let convert = migrate(&live, "convert anvil -n team").await;
+        live.writes_left.set(None);
+        let is_over = convert.code == 0;
+        assert!(is_over || convert.err.contains("killed"), "{}", convert.err);
+        assert_done(&migrate(&live, "rollback anvil --acknowledge-installed").await);
+        wait_for_classic(&live).await;
+        assert_eq!(identities(&live).await, before, "after {writes} writes");
+        assert!(find(&live, &CLUSTER_EXTENSION, "anvil").await.is_none());
+        let subscription = find(&live, &SUBSCRIPTION, "anvil").await.unwrap();
+        assert_eq!(subscription.str(&["spec", "installPlanApproval"]), None, "{writes}");
+        let releases = ObjectList::labels("owner=operator-controller");
+        let cluster = live.cluster.cluster();
+        let releases = cluster.list(&builtin::SECRET, Some("olmv1-system"), &releases).await;
+        for release in releases.unwrap().items {
+            live.cluster.wait_gone(&builtin::SECRET, Some("olmv1-system"), release.name()).await;
+        }
+        if is_over {
+            assert!(writes >= 8, "{writes}");
+            return live.shutdown().await;
+        }
+    }
+    panic!("it never ends");
+}
+
+#[tokio::test]
 async fn approval_stays_manual_on_both_sides() {
     let manual = json!({"installPlanApproval": "Manual"});
     let live = subscribed(Features::default(), manual).await;

@@ -259,7 +259,7 @@ fn soft_checks_pass_once_they_are_acknowledged() {
         let mut remedies = remedies.checks.iter().filter(|check| !check.remedy.is_empty());
         let wanted = format!("accept with --acknowledge-{} that", flag.name());
         assert!(remedies.all(|check| check.remedy.starts_with(&wanted)), "{wanted}");
-        let acknowledged = scenario.with(|scenario| drop(scenario.acknowledged.insert(flag)));
+        let acknowledged = scenario.with(|scenario| scenario.acknowledged.extend([flag]));
         assert_eq!(acknowledged.failures(), [""; 0]);
     }
 }

@@ -1,6 +1,7 @@
 //! What an administrator should know, and what is in the way of nothing.
 
 use super::CheckInput;
+use crate::freeze::is_frozen;
 use crate::installed::{installed_csv, package_of, properties, reference};
 use mainstay_api::names;
 use serde_json::{Value, json};
@@ -36,6 +37,11 @@ pub(super) fn of(input: &CheckInput<'_>) -> Vec<String> {
             "these operators depend on package {package}, and OLM classic does not find it any more: {}",
             dependants.join(", ")
         ));
+    }
+    if is_frozen(input.subscription) {
+        warnings.push(
+            "a conversion was interrupted and holds its upgrades: convert it again, or roll it back".to_owned(),
+        );
     }
     let strategies =
         input.groups.iter().filter_map(|group| group.str(&["spec", "upgradeStrategy"]));

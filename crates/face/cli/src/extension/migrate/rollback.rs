@@ -7,7 +7,7 @@
 //! ```
 
 use super::backup;
-use super::operators::{Operators, install_plans, list};
+use super::operators::{Operators, handed_over, install_plans, list};
 use super::writes::{Look, change, create, delete_and_wait, object_text, wait, wait_until_gone};
 use super::{CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
@@ -23,10 +23,10 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    InstalledOperator, MIGRATED_FROM_CSV, held, orphaned, resource_of, restored_group,
-    restored_subscription, returns_to_classic, thawed, without_hold,
+    InstalledOperator, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of, restored_group,
+    restored_subscription, returns_to_classic, thawed, unmarked, without_hold,
 };
-use mainstay_object::Object;
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -66,9 +66,13 @@ pub(super) async fn run(
             }
         }
         Some(name) => {
-            let list = "mainstay extension list";
-            let extension = find_named(cluster, &CLUSTER_EXTENSION, name, list).await?;
-            done.push(roll_back(arguments, io, cluster, &extension).await?);
+            if let Some(undone) = undo_beginning(arguments, io, cluster, name).await? {
+                done.push(undone);
+            } else {
+                let list = "mainstay extension list";
+                let extension = find_named(cluster, &CLUSTER_EXTENSION, name, list).await?;
+                done.push(roll_back(arguments, io, cluster, &extension).await?);
+            }
         }
         None => {
             let operators = Operators::read(cluster).await?;
@@ -129,11 +133,56 @@ async fn roll_back(
     release_objects(cluster, io, extension, operator).await?;
     change(cluster, io, &CLUSTER_EXTENSION, extension, without_hold).await?;
     wait_until_gone(cluster, &CLUSTER_EXTENSION, extension, timeout).await?;
+    delete_releases(cluster, io, name).await?;
     let line = format!("{} restored, ClusterExtension {name} deleted", object_text(&wanted));
     say(io, arguments.common.output, &line);
     Ok(json!({
         "namespace": namespace, "name": wanted.name(), "extension": name, "status": "rolledBack",
     }))
+}
+
+/// Undoes a conversion that was killed before its ClusterExtension existed. None if there is none.
+async fn undo_beginning(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+    name: &str,
+) -> Result<Option<Value>, CommandFailure> {
+    if cluster.get(&CLUSTER_EXTENSION, None, name).await?.is_some() {
+        return Ok(None);
+    }
+    let subscriptions = list(cluster, &SUBSCRIPTION, None, None).await?;
+    let mut frozen = subscriptions.iter().filter(|found| found.name() == name && is_frozen(found));
+    let Some(subscription) = frozen.next() else { return Ok(None) };
+    let namespace = subscription.namespace();
+    let csv = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
+    if let Some(csv) = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), csv).await? {
+        let plans = install_plans(cluster, namespace).await?;
+        let operator = InstalledOperator { subscription, csv: &csv };
+        let (_, objects) = handed_over(cluster, operator, &plans).await?;
+        for (kind, object) in &objects {
+            change(cluster, io, kind, object, |found| unmarked(found, name)).await?;
+        }
+    }
+    delete_releases(cluster, io, name).await?;
+    change(cluster, io, &SUBSCRIPTION, subscription, thawed).await?;
+    say(io, arguments.common.output, &format!("{} restored", object_text(subscription)));
+    Ok(Some(json!({
+        "namespace": namespace, "name": name, "extension": name, "status": "restored",
+    })))
+}
+
+/// Deletes the releases of an extension that is gone. Most are gone with it.
+async fn delete_releases(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    extension: &str,
+) -> Result<(), CommandFailure> {
+    let selector = mainstay_releases::index_selector(Some(extension));
+    for secret in list(cluster, &builtin::SECRET, None, Some(&selector)).await? {
+        super::writes::delete(cluster, io, &builtin::SECRET, &secret).await?;
+    }
+    Ok(())
 }
 
 /// Restores what a backup has, when the ClusterExtension is gone.

@@ -50,6 +50,7 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     (ADMINISTRATORS, "REGISTRY_AUTH_FILE", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "docker", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay image copy oci:layout:v2", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "mainstay extension migrate", Skipped(READERS_OWN)),
     (
         ADMINISTRATORS,
         "kubectl get packagemanifests -n team-a -l catalog=mine -w",
