@@ -6,11 +6,11 @@
 //! objects of OLM classic lose their owner at OLM v1 ─► the finalizer goes, and with it what only OLM v1 has
 //! ```
 
-use crate::handover::unmark;
-use crate::installed::InstalledOperator;
+use crate::handover::{Handover, unmark};
 use crate::names::{
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
 };
+use mainstay_api::names;
 use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::resources::{OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_object::Object;
@@ -87,17 +87,18 @@ pub fn without_hold(extension: &Object) -> Option<Object> {
     Some(extension)
 }
 
-/// Whether OLM classic has an object again: its ClusterServiceVersion owns it, or it is a
+/// Whether OLM classic has an object again: its ClusterServiceVersion owns it or installed it, or it is a
 /// CustomResourceDefinition, which OLM classic never deletes. All else only OLM v1 has, and it goes.
-pub fn returns_to_classic(object: &Object, operator: InstalledOperator<'_>) -> bool {
-    let csv = operator.csv;
+pub fn returns_to_classic(object: &Object, csv: &Object, rules: &Handover) -> bool {
     object.kind() == "CustomResourceDefinition"
         || object.owner_references().iter().any(|owner| owner.uid == csv.uid())
-        || object.label(mainstay_api::names::OWNER) == Some(csv.name())
+        || object.label(names::OWNER) == Some(csv.name())
+        || rules.includes(object)
 }
 
-/// The object without its owner at OLM v1 and without the marks of OLM v1; none if it has neither.
-pub fn orphaned(object: &Object, extension: &Object) -> Option<Object> {
+/// The object without its owner at OLM v1 and without the marks of OLM v1; none if it has neither. A
+/// cluster-scoped object gets the labels again by which OLM classic finds it.
+pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Object> {
     let mut changed = object.clone();
     unmark(&mut changed);
     for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
@@ -109,12 +110,24 @@ pub fn orphaned(object: &Object, extension: &Object) -> Option<Object> {
     if others.len() < owners.len() {
         changed.set(&["metadata", "ownerReferences"], Value::Array(others));
     }
-    (changed != *object).then_some(changed)
+    if changed == *object {
+        return None;
+    }
+    // A longer text is no value of a label.
+    let fits = csv.name().len() <= 63 && csv.namespace().len() <= 63;
+    let is_crd = object.kind() == "CustomResourceDefinition";
+    if object.namespace().is_empty() && !is_crd && fits {
+        changed.set_label(names::OWNER, csv.name());
+        changed.set_label(names::OWNER_NAMESPACE, csv.namespace());
+        changed.set_label(names::OWNER_KIND, csv.kind());
+    }
+    Some(changed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::installed::InstalledOperator;
 
     fn object(value: Value) -> Object {
         Object::from_value(value).unwrap()
@@ -176,7 +189,15 @@ mod tests {
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": "tea.v1", "namespace": "ns", "uid": "c"},
         }));
+        let plan = object(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": {"name": "p"},
+            "status": {"plan": [
+                {"resolving": "tea.v1", "resource": {"kind": "ClusterRole", "name": "readers"}},
+            ]},
+        }));
         let operator = InstalledOperator { subscription: &subscription, csv: &csv };
+        let rules = Handover::of(operator, &[plan]);
         let extension = extension(&json!({}));
         let owners = |uids: &[&str]| -> Value {
             uids.iter()
@@ -195,16 +216,22 @@ mod tests {
             ("Deployment", "tea", &["c", "e"][..], true),
             ("CustomResourceDefinition", "pots.tea", &["e"], true),
             ("ConfigMap", "settings", &["e"], false),
+            ("ClusterRole", "readers", &["e"], true),
             ("ClusterRole", "tea.v1-tea-x", &["e"], false),
         ] {
-            let found = returns_to_classic(&make(kind, name, uids), operator);
+            let found = returns_to_classic(&make(kind, name, uids), &csv, &rules);
             assert_eq!(found, returns, "{kind} {name}");
         }
-        let free = orphaned(&make("Deployment", "tea", &["c", "e"]), &extension).unwrap();
+        let mut deployment = make("Deployment", "tea", &["c", "e"]);
+        deployment.set(&["metadata", "namespace"], "ns".into());
+        let free = orphaned(&deployment, &extension, &csv).unwrap();
         let left: Vec<String> =
             free.owner_references().into_iter().map(|owner| owner.uid).collect();
         assert_eq!(left, ["c"]);
-        assert_eq!(free.label(OWNER_NAME_LABEL), None);
-        assert_eq!(orphaned(&free, &extension), None);
+        assert_eq!((free.label(OWNER_NAME_LABEL), free.label(names::OWNER)), (None, None));
+        assert_eq!(orphaned(&free, &extension, &csv), None);
+        let role = orphaned(&make("ClusterRole", "readers", &["e"]), &extension, &csv).unwrap();
+        assert_eq!(role.label(names::OWNER), Some("tea.v1"));
+        assert_eq!(orphaned(&role, &extension, &csv), None);
     }
 }

@@ -23,8 +23,8 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    InstalledOperator, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of, restored_group,
-    restored_subscription, returns_to_classic, thawed, unmarked, without_hold,
+    Handover, InstalledOperator, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of,
+    restored_group, restored_subscription, returns_to_classic, thawed, unmarked, without_hold,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -344,15 +344,18 @@ async fn release_objects(
     extension: &Object,
     operator: InstalledOperator<'_>,
 ) -> Result<(), CommandFailure> {
+    let plans = install_plans(cluster, operator.namespace()).await?;
+    let rules = Handover::of(operator, &plans);
+    let csv = operator.csv;
     loop {
         let mut is_clean = true;
         for object in &visible_objects(cluster, extension.name()).await? {
             let Some(kind) = resource_of(object) else { continue };
-            if !returns_to_classic(object, operator) {
+            if !returns_to_classic(object, csv, &rules) {
                 continue;
             }
             is_clean = false;
-            change(cluster, io, kind, object, |found| orphaned(found, extension)).await?;
+            change(cluster, io, kind, object, |found| orphaned(found, extension, csv)).await?;
         }
         if is_clean {
             return Ok(());
