@@ -2,7 +2,7 @@
 
 use crate::checks::Acknowledgements;
 use crate::freeze::original_spec;
-use crate::installed::{InstalledOperator, reference};
+use crate::installed::{ClassicOperator, reference};
 use crate::names::{
     ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CSV, MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP,
     SUBSCRIPTION_BACKUP,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionInput<'a> {
     /// The operator.
-    pub operator: InstalledOperator<'a>,
+    pub operator: ClassicOperator<'a>,
     /// The OperatorGroup of its namespace.
     pub group: Option<&'a Object>,
     /// The catalog that has the installed bundle, its package and the bundle.
@@ -119,7 +119,7 @@ mod tests {
             PackageOffer { default_channel: "stable".to_owned(), ..PackageOffer::default() };
         let catalog = CatalogOffer { catalog: "cat".to_owned(), priority: 0, package: Ok(None) };
         extension(&ExtensionInput {
-            operator: InstalledOperator { subscription: &subscription, csv: &csv },
+            operator: ClassicOperator { subscription: &subscription, csv: &csv },
             group: None,
             offer: (&catalog, &package, &bundle),
             name: "tea",

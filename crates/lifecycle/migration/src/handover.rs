@@ -1,6 +1,6 @@
 //! The objects that go from a ClusterServiceVersion to a ClusterExtension, and their marks.
 
-use crate::installed::InstalledOperator;
+use crate::installed::ClassicOperator;
 use mainstay_api::names;
 use mainstay_object::builtin::{self, openshift};
 use mainstay_object::{Object, Resource};
@@ -74,8 +74,8 @@ pub struct Handover {
 
 impl Handover {
     /// The rules for an operator. `plans` are the InstallPlans of its namespace.
-    pub fn of(operator: InstalledOperator<'_>, plans: &[Object]) -> Self {
-        let InstalledOperator { csv, .. } = operator;
+    pub fn of(operator: ClassicOperator<'_>, plans: &[Object]) -> Self {
+        let ClassicOperator { csv, .. } = operator;
         let names = |path: &[&str], field: &str| -> BTreeSet<String> {
             let values = csv.array(path).iter();
             values.filter_map(|value| value[field].as_str().map(str::to_owned)).collect()
@@ -241,7 +241,7 @@ mod tests {
                 {"resolving": "other.v1", "resource": {"kind": "Secret", "name": "foreign"}},
             ]},
         }));
-        Handover::of(InstalledOperator { subscription: &subscription, csv: &csv }, &[plan])
+        Handover::of(ClassicOperator { subscription: &subscription, csv: &csv }, &[plan])
     }
 
     #[test]

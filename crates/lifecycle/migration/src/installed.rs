@@ -6,14 +6,14 @@ use serde_json::Value;
 
 /// An installed operator.
 #[derive(Clone, Copy, Debug)]
-pub struct InstalledOperator<'a> {
+pub struct ClassicOperator<'a> {
     /// Its Subscription.
     pub subscription: &'a Object,
     /// The ClusterServiceVersion of `status.installedCSV`.
     pub csv: &'a Object,
 }
 
-impl<'a> InstalledOperator<'a> {
+impl<'a> ClassicOperator<'a> {
     /// The namespace of the operator.
     pub fn namespace(&self) -> &'a str {
         self.subscription.namespace()

@@ -42,7 +42,7 @@ pub use freeze::{frozen, is_frozen, thawed};
 pub use handover::{
     CLUSTER_KINDS, Handover, NAMESPACED_KINDS, marked, resource_of, unmarked, without_owner_labels,
 };
-pub use installed::InstalledOperator;
+pub use installed::ClassicOperator;
 pub use names::{
     ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CATALOG_SOURCE, MIGRATED_FROM_CSV,
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,

@@ -127,7 +127,7 @@ pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Obj
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::installed::InstalledOperator;
+    use crate::installed::ClassicOperator;
 
     fn object(value: Value) -> Object {
         Object::from_value(value).unwrap()
@@ -196,7 +196,7 @@ mod tests {
                 {"resolving": "tea.v1", "resource": {"kind": "ClusterRole", "name": "readers"}},
             ]},
         }));
-        let operator = InstalledOperator { subscription: &subscription, csv: &csv };
+        let operator = ClassicOperator { subscription: &subscription, csv: &csv };
         let rules = Handover::of(operator, &[plan]);
         let extension = extension(&json!({}));
         let owners = |uids: &[&str]| -> Value {

@@ -26,9 +26,9 @@ use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, SUBSCR
 use mainstay_cause::Cause;
 use mainstay_clock::Clock;
 use mainstay_migration::{
-    Acknowledgements, ExtensionInput, Handover, InstalledOperator, MIGRATED_FROM_CSV,
-    MigrationState, OperatorReport, RecordedRelease, best_offer, extension, frozen, marked,
-    restored_subscription, without_owner_labels, without_pin,
+    Acknowledgements, ClassicOperator, ExtensionInput, Handover, MIGRATED_FROM_CSV, MigrationState,
+    OperatorReport, RecordedRelease, best_offer, extension, frozen, marked, restored_subscription,
+    without_owner_labels, without_pin,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
             return Err(CommandFailure { exit: ExitStatus::Unresolved, cause });
         }
         let plans = install_plans(cluster, namespace).await?;
-        let operator = InstalledOperator { subscription: &subscription, csv: &csv };
+        let operator = ClassicOperator { subscription: &subscription, csv: &csv };
         let (_, objects) = handed_over(cluster, operator, &plans).await?;
         let channel = subscription.str(&["spec", "channel"]).unwrap_or_default();
         let offers = self.operators.offers(operator.package());
@@ -284,7 +284,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
     /// What would be written, in order.
     fn steps(
         &self,
-        operator: InstalledOperator<'_>,
+        operator: ClassicOperator<'_>,
         objects: &[KindedObject],
         wanted: &Object,
     ) -> Vec<(&'static str, String)> {
@@ -392,7 +392,7 @@ pub(super) async fn finish(
                 Cause::new(format!("the conversion to ClusterExtension {name} cannot go on"));
             cause.because(Cause::new(error.to_string()).remedy("restore the annotation"))
         })?;
-        let operator = InstalledOperator { subscription: &saved, csv };
+        let operator = ClassicOperator { subscription: &saved, csv };
         let (rules, objects) = handed_over(cluster, operator, &plans).await?;
         mark(cluster, io, &objects, name, namespace).await?;
         wait_until_taken_over(cluster, extension, &rules, timeout).await?;

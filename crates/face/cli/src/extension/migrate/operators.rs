@@ -9,7 +9,7 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    Acknowledgements, CLUSTER_KINDS, CatalogOffer, CheckInput, Handover, InstalledOperator,
+    Acknowledgements, CLUSTER_KINDS, CatalogOffer, CheckInput, ClassicOperator, Handover,
     NAMESPACED_KINDS, OperatorReport, PackageOffer, check, migrated_from, migrated_report,
 };
 use mainstay_object::builtin::CUSTOM_RESOURCE_DEFINITION;
@@ -181,7 +181,7 @@ pub(super) type KindedObject = (Resource, Object);
 /// The account may not list them, or the cluster does not respond.
 pub(super) async fn handed_over(
     cluster: &impl ClusterHandle,
-    operator: InstalledOperator<'_>,
+    operator: ClassicOperator<'_>,
     plans: &[Object],
 ) -> Result<(Handover, Vec<KindedObject>), CommandFailure> {
     let rules = Handover::of(operator, plans);

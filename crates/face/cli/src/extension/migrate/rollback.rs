@@ -23,7 +23,7 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    Handover, InstalledOperator, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of,
+    ClassicOperator, Handover, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of,
     restored_group, restored_subscription, returns_to_classic, thawed, unmarked, without_hold,
 };
 use mainstay_object::{Object, builtin};
@@ -129,7 +129,7 @@ async fn roll_back(
     let version = installed.or_else(|| extension.annotation(MIGRATED_FROM_CSV));
     let version = version.unwrap_or_default().to_owned();
     let csv = restore_subscription(cluster, io, &wanted, &version, timeout).await?;
-    let operator = InstalledOperator { subscription: &wanted, csv: &csv };
+    let operator = ClassicOperator { subscription: &wanted, csv: &csv };
     release_objects(cluster, io, extension, operator).await?;
     change(cluster, io, &CLUSTER_EXTENSION, extension, without_hold).await?;
     wait_until_gone(cluster, &CLUSTER_EXTENSION, extension, timeout).await?;
@@ -158,7 +158,7 @@ async fn undo_beginning(
     let csv = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
     if let Some(csv) = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), csv).await? {
         let plans = install_plans(cluster, namespace).await?;
-        let operator = InstalledOperator { subscription, csv: &csv };
+        let operator = ClassicOperator { subscription, csv: &csv };
         let (_, objects) = handed_over(cluster, operator, &plans).await?;
         for (kind, object) in &objects {
             change(cluster, io, kind, object, |found| unmarked(found, name)).await?;
@@ -342,7 +342,7 @@ async fn release_objects(
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
     extension: &Object,
-    operator: InstalledOperator<'_>,
+    operator: ClassicOperator<'_>,
 ) -> Result<(), CommandFailure> {
     let plans = install_plans(cluster, operator.namespace()).await?;
     let rules = Handover::of(operator, &plans);

@@ -1,6 +1,6 @@
 //! The checks before a migration (C1 to C9 of `library-olm`), and the state that follows from them.
 
-use crate::installed::{InstalledOperator, installed_csv, package_of, properties, reference};
+use crate::installed::{ClassicOperator, installed_csv, package_of, properties, reference};
 use crate::names::MIGRATED_FROM_SUBSCRIPTION;
 use crate::offers::{CatalogOffer, best_offer};
 use mainstay_api::names;
@@ -182,7 +182,7 @@ pub fn migrated_report(extension: &Object) -> Option<OperatorReport> {
 /// Checks an operator.
 pub fn check(input: &CheckInput<'_>) -> OperatorReport {
     let subscription = input.subscription;
-    let operator = input.csv.map(|csv| InstalledOperator { subscription, csv });
+    let operator = input.csv.map(|csv| ClassicOperator { subscription, csv });
     let own = reference(subscription);
     let ours = input
         .extensions
