@@ -319,7 +319,7 @@ impl Controller {
         }
         let Some(Report { decision, event, why }) = status::report(outcome) else { return Ok(()) };
         decision::log("ClusterExtension", name, decision, &why);
-        if status::has_news(&extension.status, &status) {
+        if status::differs(&extension.status, &status) {
             context.recorder.publish(&extension.to_object()?, event.0, event.1, why);
         }
         Ok(())

@@ -106,7 +106,7 @@ pub(super) fn report(outcome: &Outcome) -> Option<Report> {
 }
 
 /// Whether the conditions Installed and Progressing say something new. A time or a generation is not new.
-pub(super) fn has_news(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus) -> bool {
+pub(super) fn differs(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus) -> bool {
     let texts = |status: &ClusterExtensionStatus| {
         [Type::Installed, Type::Progressing].map(|kind| {
             let condition = find(&status.conditions, &kind.to_string());
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn report_is_about_the_outcome_and_an_event_about_news() {
+    fn report_is_about_the_outcome_and_an_event_about_a_change() {
         let outcome = |installed: Installed, progress: Progress| Outcome {
             installed,
             progress,
@@ -360,8 +360,8 @@ mod tests {
             after(&extension, &outcome(Installed::Bundle(bundle()), progress), time(at))
         };
         let retrying = Progress::Retrying("pull".to_owned());
-        assert!(!has_news(&of(retrying.clone(), 1), &of(retrying.clone(), 2)));
-        assert!(has_news(&of(retrying, 1), &of(Progress::Reached, 1)));
+        assert!(!differs(&of(retrying.clone(), 1), &of(retrying.clone(), 2)));
+        assert!(differs(&of(retrying, 1), &of(Progress::Reached, 1)));
     }
 
     #[test]

@@ -141,8 +141,8 @@ fn escalate_and_bind_replace_the_permissions_that_roles_grant() {
     assert!(check(&upstream("here"), &cluster, &helm).is_empty());
     let without = cluster.replace(", escalate, bind]", "]");
     let missing = check(&upstream("here"), &without, &helm);
-    // shows PRE-12 AT-42
     let message = missing.condition_message().unwrap();
+    // shows PRE-12 AT-42
     assert_eq!(
         message,
         "pre-authorization failed: service account requires the following permissions to manage cluster extension:

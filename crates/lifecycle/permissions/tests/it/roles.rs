@@ -148,8 +148,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: earl}]
         let request = AccessRequest { verb, group, resource, namespace, name: "" };
         GrantedRules::new(&objects, user).allow(&request)
     };
-    // shows UAC-05 UAC-06
     let barista = user("grace", &["baristas"]);
+    // shows UAC-05 UAC-06
     assert!(may(&barista, "list", "") && may(&barista, "list", "kitchen"));
     assert!(!may(&barista, "create", "kitchen"));
     let earl = user("earl", &[]);
