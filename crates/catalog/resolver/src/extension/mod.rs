@@ -59,7 +59,9 @@
 
 mod bundle_match;
 mod consequence;
+mod documents;
 mod explain;
+mod filter_counts;
 mod package_content;
 mod pick;
 mod repair;
@@ -69,6 +71,8 @@ mod texts;
 
 pub use bundle_match::{BundleMatch, UnmetCriteria};
 pub use consequence::{Consequence, consequence};
+pub use documents::read_package;
+pub use filter_counts::{BundleCounts, CatalogCounts};
 pub use package_content::{PackageBundle, PackageContent, PackageDeprecation, VersionError};
 pub use pick::{
     CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionFailureKind,

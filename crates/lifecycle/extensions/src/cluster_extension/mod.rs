@@ -18,7 +18,6 @@ mod controller;
 mod failure;
 mod managed;
 mod object_sets;
-mod package;
 mod preflight;
 mod releases;
 mod resolve;

@@ -1,12 +1,12 @@
 //! Resolution of an extension: the ClusterCatalogs of the cluster as input, and a fingerprint of all that
 //! the result depends on.
 
-use super::package;
 use crate::context::Context;
 use mainstay_api::{AvailabilityMode, ClusterCatalog, ClusterExtension};
 use mainstay_resolver::extension::{
     self, Consequence, ExtensionChoice, ExtensionFailure, ExtensionRequest, InputCatalog,
     InputCatalogContent, InstalledExtensionBundle, PackageContent, UpgradePolicy,
+    read_package,
 };
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn read_catalog(
         None => PackageState::NotServed,
         Some(None) => PackageState::NotLoaded,
         Some(Some(Err(error))) => failed(package, &error),
-        Some(Some(Ok(lines))) => match package::read(package, &lines) {
+        Some(Some(Ok(lines))) => match read_package(package, &lines) {
             Ok(content) => PackageState::Read(content),
             Err(error) => failed(package, &error.to_string()),
         },

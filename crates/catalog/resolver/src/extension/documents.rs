@@ -1,6 +1,9 @@
-//! The content of a package from the documents of a served catalog.
+//! Package documents: the content of a package from the documents of a served catalog.
+//!
+//! Unlike [`mainstay_catalog`], this reader does not validate: catalogs of OLM v1 are served unvalidated, and
+//! a resolution fails only because of the package that it asks for.
 
-use mainstay_resolver::extension::{PackageBundle, PackageContent};
+use super::package_content::{PackageBundle, PackageContent};
 use mainstay_updates::{EntryEdges, Graph, GraphBuilder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,6 +13,8 @@ use serde_json::value::RawValue;
 struct Document<'d> {
     #[serde(default)]
     schema: String,
+    #[serde(default)]
+    package: String,
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -64,19 +69,22 @@ struct PackageProperty {
     release: Option<String>,
 }
 
-/// Reads a package from its documents, one a line: the package itself, its channels, bundles and
-/// deprecations. None if there are no documents.
+/// Reads a package from documents in JSON, one after another: the package itself, its channels, bundles and
+/// deprecations. Documents of other packages have no effect. None if there are no documents of the package.
 ///
 /// # Errors
 /// Why a document cannot be read.
-pub(super) fn read(
+pub fn read_package(
     package: &str,
-    lines: &[u8],
+    documents: &[u8],
 ) -> Result<Option<PackageContent>, serde_json::Error> {
     let (mut builder, mut bundles) = (Graph::builder(package), Vec::new());
     let (mut found, mut deprecated) = (false, false);
-    for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let document: Document<'_> = serde_json::from_slice(line)?;
+    for document in serde_json::Deserializer::from_slice(documents).into_iter() {
+        let document: Document<'_> = document?;
+        if document.owner() != package {
+            continue;
+        }
         found = true;
         match document.schema.as_str() {
             "olm.channel" => builder = add_channel(builder, &document)?,
@@ -94,6 +102,13 @@ pub(super) fn read(
         }
     }
     Ok(found.then(|| PackageContent::new(builder.finish(), bundles)))
+}
+
+impl Document<'_> {
+    /// The package of the document; that of a package is its own name.
+    fn owner(&self) -> &str {
+        if self.schema == "olm.package" { &self.name } else { &self.package }
+    }
 }
 
 /// The list in a field; an absent one is empty.
@@ -159,7 +174,7 @@ fn deprecate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_resolver::extension::{
+    use crate::extension::{
         ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtensionBundle, resolve,
     };
 
@@ -174,13 +189,13 @@ mod tests {
         "\n",
         r#"{"schema":"olm.bundle","package":"a","name":"a.v3","image":"i3","properties":[{"type":"olm.package","value":{"packageName":"a","version":"3.0.0"}},{"type":"olm.gvk.required","value":{}}]}"#,
         "\n",
-        r#"{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"olm.package"},"message":"old"},{"reference":{"schema":"olm.bundle","name":"a.v3"},"message":"bad"}]}"#,
+        r#"{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"olm.package"},"message":"old"},{"reference":{"schema":"olm.bundle","package":"a","name":"a.v3"},"message":"bad"}]}"#,
         "\n",
     );
 
     #[test]
     fn package_is_read_with_its_edges_deprecations_and_dependencies() {
-        let content = read("a", LINES.as_bytes()).unwrap().unwrap();
+        let content = read_package("a", LINES.as_bytes()).unwrap().unwrap();
         let deprecation = content.deprecation();
         assert_eq!(deprecation.package.as_deref(), Some("old"));
         assert_eq!(deprecation.bundles.keys().map(|name| &**name).collect::<Vec<_>>(), ["a.v3"]);
@@ -201,8 +216,8 @@ mod tests {
 
     #[test]
     fn absent_package_has_no_content_and_a_wrong_type_is_an_error() {
-        assert!(read("a", b"").unwrap().is_none());
-        let wrong = br#"{"schema":"olm.channel","name":"x","entries":[{"name":1}]}"#;
-        assert!(read("a", wrong).is_err());
+        assert!(read_package("a", b"").unwrap().is_none());
+        let wrong = br#"{"schema":"olm.channel","package":"a","name":"x","entries":[{"name":1}]}"#;
+        assert!(read_package("a", wrong).is_err());
     }
 }
