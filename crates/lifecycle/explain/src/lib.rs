@@ -1,5 +1,5 @@
-//! Explanations: why a Subscription, InstallPlan, ClusterServiceVersion or CatalogSource of OLM classic
-//! is not healthy, and which command changes that.
+//! Explanations: why a Subscription, InstallPlan, ClusterServiceVersion or CatalogSource of OLM classic, or a
+//! ClusterExtension, ClusterCatalog or ClusterObjectSet of OLM v1 is not healthy, and which command changes that.
 //!
 //! ```text
 //! objects of a cluster ─► ClusterObjects ── explain(&ClusterObjects, &ExplainedObject) ─► Explanation ─► a tree for people, JSON
@@ -11,16 +11,19 @@
 //! reports the stage that blocks. It reads fields of the API only, so it works on clusters of upstream
 //! OLM as well.
 //!
-//! What this crate does not do: resolve. The caller runs the resolver and passes its failures in
-//! [`ClusterObjects::unresolved`].
+//! What this crate does not do: read catalogs. For OLM classic, the caller runs the resolver and passes its
+//! failures in [`ClusterObjects::unresolved`]; for OLM v1, it passes an [`ExtensionResolution`].
 
 mod catalog;
 mod command;
 mod csv;
 mod install_plan;
+mod olm_v1;
 mod operator_group;
 mod subscription;
 mod workload;
+
+pub use olm_v1::{CatalogContent, ExtensionResolution, permission_remedy, selected_catalogs};
 
 use mainstay_api::names;
 use mainstay_api::resources::{
@@ -64,11 +67,24 @@ pub enum ExplainedKind {
     ClusterServiceVersion,
     /// A catalog of packages.
     CatalogSource,
+    /// A requested package of OLM v1.
+    ClusterExtension,
+    /// A catalog of packages of OLM v1.
+    ClusterCatalog,
+    /// A revision of a ClusterExtension.
+    ClusterObjectSet,
 }
 
 impl ExplainedKind {
-    const ALL: [Self; 4] =
-        [Self::Subscription, Self::InstallPlan, Self::ClusterServiceVersion, Self::CatalogSource];
+    const ALL: [Self; 7] = [
+        Self::Subscription,
+        Self::InstallPlan,
+        Self::ClusterServiceVersion,
+        Self::CatalogSource,
+        Self::ClusterExtension,
+        Self::ClusterCatalog,
+        Self::ClusterObjectSet,
+    ];
 
     /// The kind as manifests write it.
     pub const fn name(self) -> &'static str {
@@ -77,16 +93,26 @@ impl ExplainedKind {
             Self::InstallPlan => "InstallPlan",
             Self::ClusterServiceVersion => "ClusterServiceVersion",
             Self::CatalogSource => "CatalogSource",
+            Self::ClusterExtension => "ClusterExtension",
+            Self::ClusterCatalog => "ClusterCatalog",
+            Self::ClusterObjectSet => "ClusterObjectSet",
         }
     }
 
-    const fn short_name(self) -> &'static str {
+    /// The short name, if the kind has one.
+    const fn short_name(self) -> Option<&'static str> {
         match self {
-            Self::Subscription => "sub",
-            Self::InstallPlan => "ip",
-            Self::ClusterServiceVersion => "csv",
-            Self::CatalogSource => "catsrc",
+            Self::Subscription => Some("sub"),
+            Self::InstallPlan => Some("ip"),
+            Self::ClusterServiceVersion => Some("csv"),
+            Self::CatalogSource => Some("catsrc"),
+            Self::ClusterExtension | Self::ClusterCatalog | Self::ClusterObjectSet => None,
         }
+    }
+
+    /// Whether objects of the kind belong to no namespace: the kinds of OLM v1 do not.
+    pub const fn is_cluster_scoped(self) -> bool {
+        matches!(self, Self::ClusterExtension | Self::ClusterCatalog | Self::ClusterObjectSet)
     }
 }
 
@@ -98,15 +124,12 @@ impl FromStr for ExplainedKind {
     fn from_str(text: &str) -> Result<Self, Cause> {
         let word = text.to_lowercase();
         let word = word.split_once('.').map_or(&*word, |(kind, _)| kind);
+        let is_word = |name: &str| word == name || word.strip_suffix('s') == Some(name);
         let matches = |kind: &Self| {
-            let name = kind.name().to_lowercase();
-            word == name
-                || word == format!("{name}s")
-                || word == kind.short_name()
-                || word == format!("{}s", kind.short_name())
+            is_word(&kind.name().to_lowercase()) || kind.short_name().is_some_and(is_word)
         };
         Self::ALL.into_iter().find(matches).ok_or_else(|| {
-            let known = "subscription, installplan, clusterserviceversion (csv), catalogsource";
+            let known = "subscription, installplan, clusterserviceversion (csv), catalogsource, clusterextension, clustercatalog, clusterobjectset";
             Cause::new(format!("`{text}` is not a kind that can be explained"))
                 .remedy(format!("name one of {known}"))
         })
@@ -118,7 +141,7 @@ impl FromStr for ExplainedKind {
 pub struct ExplainedObject {
     /// Its kind.
     pub kind: ExplainedKind,
-    /// Its namespace.
+    /// Its namespace; empty if its kind is cluster-scoped.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -126,16 +149,22 @@ pub struct ExplainedObject {
 
 impl fmt::Display for ExplainedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.kind.name(), self.namespace, self.name)
+        match &*self.namespace {
+            "" => write!(f, "{} {}", self.kind.name(), self.name),
+            namespace => write!(f, "{} {namespace}/{}", self.kind.name(), self.name),
+        }
     }
 }
 
 /// The objects of a cluster, as far as the caller has read them.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterObjects {
-    /// Objects of the kinds [`CLUSTER_WIDE_KINDS`] and [`NAMESPACE_KINDS`], and Events of [`namespaces_of_events`]. Other
-    /// objects have no effect.
+    /// For OLM classic: objects of the kinds [`CLUSTER_WIDE_KINDS`] and [`NAMESPACE_KINDS`], and Events of
+    /// [`namespaces_of_events`]. For OLM v1: objects of its kinds, the objects with the labels of the
+    /// ClusterExtension, Pods, and the Namespace. Other objects have no effect.
     pub objects: Vec<Object>,
+    /// The resolution of the ClusterExtension that is explained, if the catalogs are known.
+    pub resolution: Option<ExtensionResolution>,
     /// Resolution failures of Subscriptions in the namespace of the target, by name.
     pub unresolved: BTreeMap<String, Cause>,
     /// Whether the resolver ran: then a Subscription without an entry in `unresolved` can be resolved.
@@ -219,6 +248,8 @@ pub struct Explanation {
     pub notes: Vec<String>,
     /// The kinds that the account may not list everywhere.
     pub hidden: Vec<HiddenKind>,
+    /// Of a ClusterExtension: its resolution, if the catalogs are known.
+    pub resolution: Option<ExtensionResolution>,
 }
 
 impl Explanation {
@@ -241,10 +272,13 @@ struct Finding {
 /// # Errors
 /// If the object does not exist, or the account may not see it.
 pub fn explain(cluster: &ClusterObjects, target: &ExplainedObject) -> Result<Explanation, Cause> {
-    let object = cluster
-        .find(target.kind.name(), &target.namespace, &target.name)
-        .ok_or_else(|| not_found(cluster, target))?;
-    let Finding { state: standing, causes, notes } = match target.kind {
+    let Some(object) = cluster.find(target.kind.name(), &target.namespace, &target.name) else {
+        let is_extension = target.kind == ExplainedKind::ClusterExtension;
+        let leftover = is_extension.then(|| olm_v1::deleted_extension_finding(cluster, target));
+        let finding = leftover.flatten().ok_or_else(|| not_found(cluster, target))?;
+        return Ok(explanation(cluster, target, finding));
+    };
+    let finding = match target.kind {
         ExplainedKind::Subscription => subscription::finding(cluster, object),
         ExplainedKind::InstallPlan => install_plan::finding(cluster, object),
         ExplainedKind::ClusterServiceVersion => match object.label(names::COPIED_FROM) {
@@ -252,13 +286,32 @@ pub fn explain(cluster: &ClusterObjects, target: &ExplainedObject) -> Result<Exp
             None => csv::finding(cluster, object),
         },
         ExplainedKind::CatalogSource => catalog::finding(cluster, object),
+        ExplainedKind::ClusterExtension => olm_v1::extension_finding(cluster, object),
+        ExplainedKind::ClusterCatalog => olm_v1::cluster_catalog_finding(object),
+        ExplainedKind::ClusterObjectSet => olm_v1::object_set_finding(cluster, object),
     };
+    Ok(explanation(cluster, target, finding))
+}
+
+/// The explanation of a finding.
+fn explanation(
+    cluster: &ClusterObjects,
+    target: &ExplainedObject,
+    finding: Finding,
+) -> Explanation {
+    let Finding { state: standing, causes, notes } = finding;
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));
     let mut notes = notes;
     notes.extend(cluster.hidden.iter().map(ToString::to_string));
-    let hidden = cluster.hidden.clone();
-    Ok(Explanation { target: target.clone(), state: standing, cause: why, notes, hidden })
+    Explanation {
+        target: target.clone(),
+        state: standing,
+        cause: why,
+        notes,
+        hidden: cluster.hidden.clone(),
+        resolution: cluster.resolution.clone(),
+    }
 }
 
 /// Explains a copied CSV; `from` is the namespace of its original.
@@ -278,6 +331,9 @@ fn explain_copied_csv(target: &ExplainedObject, from: &str) -> Finding {
 /// or the objects of the same kind in the namespace.
 fn not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
     let ExplainedObject { kind, namespace, name } = target;
+    if kind.is_cluster_scoped() {
+        return cluster_scoped_not_found(cluster, target);
+    }
     if cluster.hides(kind.name(), namespace) {
         return Cause::new(format!("{target} cannot be read"))
             .because(Cause::new(format!(
@@ -312,6 +368,29 @@ fn not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
                 "namespace {namespace} has {}{more}",
                 names.iter().take(5).copied().collect::<Vec<_>>().join(", ")
             ))
+        }
+    }
+}
+
+/// The error for a cluster-scoped object that does not exist.
+fn cluster_scoped_not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
+    let kind = target.kind.name();
+    let word = kind.to_lowercase();
+    if cluster.hides(kind, "") {
+        let why = Cause::new(format!("your account may not list {kind}s"));
+        return Cause::new(format!("{target} cannot be read")).because(why).remedy(format!(
+            "use an account for which this prints yes: kubectl auth can-i list {word}s"
+        ));
+    }
+    let mut names: Vec<&str> = cluster.of_kind(kind).map(Object::name).collect();
+    names.sort_unstable();
+    let cause = Cause::new(format!("there is no {target}"));
+    match names.as_slice() {
+        [] => cause.remedy(format!("there are none at all; list them: kubectl get {word}s")),
+        names => {
+            let more = if names.len() > 5 { ", …" } else { "" };
+            let names = names.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+            cause.remedy(format!("name one of {names}{more}"))
         }
     }
 }

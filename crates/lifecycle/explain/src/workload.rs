@@ -1,4 +1,4 @@
-//! Workloads: why the Deployments of a ClusterServiceVersion are not available.
+//! Workloads: why the Deployments of a ClusterServiceVersion or a ClusterExtension are not available.
 
 use crate::{ClusterObjects, condition, text};
 use mainstay_cause::Cause;
@@ -11,20 +11,31 @@ const MAX_PODS: usize = 3;
 
 /// Why Deployments of a ClusterServiceVersion are not available.
 pub(crate) fn causes(cluster: &ClusterObjects, csv: &Object) -> Vec<Cause> {
+    let namespace = csv.namespace();
+    let scheduling_remedy = scheduling_remedy(cluster, csv);
     csv.array(&["spec", "install", "spec", "deployments"])
         .iter()
-        .filter_map(|deployment| deployment_cause(cluster, csv, text(deployment, "name")))
+        .filter_map(|deployment| {
+            let name = text(deployment, "name");
+            if cluster.hides("Deployment", namespace) {
+                return None;
+            }
+            let Some(deployment) = cluster.find("Deployment", namespace, name) else {
+                return Some(Cause::new(format!("Deployment {namespace}/{name} does not exist")));
+            };
+            deployment_cause(cluster, deployment, scheduling_remedy.as_deref())
+        })
         .collect()
 }
 
-fn deployment_cause(cluster: &ClusterObjects, csv: &Object, name: &str) -> Option<Cause> {
-    let namespace = csv.namespace();
-    if cluster.hides("Deployment", namespace) {
-        return None;
-    }
-    let Some(deployment) = cluster.find("Deployment", namespace, name) else {
-        return Some(Cause::new(format!("Deployment {namespace}/{name} does not exist")));
-    };
+/// Why a Deployment is not available; none if it is. `scheduling_remedy` says how to change where its Pods
+/// run.
+pub(crate) fn deployment_cause(
+    cluster: &ClusterObjects,
+    deployment: &Object,
+    scheduling_remedy: Option<&str>,
+) -> Option<Cause> {
+    let (namespace, name) = (deployment.namespace(), deployment.name());
     let replicas = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
     let is_available = condition(deployment, "Available", "True").is_some();
     let is_late = condition(deployment, "Progressing", "False").is_some();
@@ -55,7 +66,7 @@ fn deployment_cause(cluster: &ClusterObjects, csv: &Object, name: &str) -> Optio
     // The newest Pods first: they have the current template.
     pods.sort_by_key(|pod| (Reverse(pod.creation_timestamp()), pod.name()));
     cause = cause.because_all(
-        pods.into_iter().filter_map(|pod| pod_cause(cluster, csv, pod)).take(MAX_PODS),
+        pods.into_iter().filter_map(|pod| pod_cause(pod, scheduling_remedy)).take(MAX_PODS),
     );
     Some(cause.remedy(format!("see more: kubectl -n {namespace} describe deployment {name}")))
 }
@@ -78,13 +89,13 @@ fn selects(deployment: &Object, pod: &Object) -> bool {
 }
 
 /// Why a Pod is not ready.
-fn pod_cause(cluster: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cause> {
+fn pod_cause(pod: &Object, scheduling_remedy: Option<&str>) -> Option<Cause> {
     if condition(pod, "Ready", "True").is_some() || pod.is_terminating() {
         return None;
     }
     let (namespace, name) = (pod.namespace(), pod.name());
     if let Some((reason, message)) = condition(pod, "PodScheduled", "False") {
-        return Some(scheduling_cause(cluster, csv, name, reason, message));
+        return Some(scheduling_cause(name, reason, message, scheduling_remedy));
     }
     let statuses = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
@@ -127,29 +138,26 @@ fn pod_cause(cluster: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cau
 }
 
 /// Why no node takes a Pod.
-fn scheduling_cause(
-    cluster: &ClusterObjects,
-    csv: &Object,
-    pod: &str,
-    reason: &str,
-    message: &str,
-) -> Cause {
-    let namespace = csv.namespace();
+fn scheduling_cause(pod: &str, reason: &str, message: &str, remedy: Option<&str>) -> Cause {
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let cause = Cause::new(format!("Pod {pod} is not scheduled{reason}: {message}"))
         .remedy("see the resources and taints of the nodes: kubectl describe nodes");
+    remedy.into_iter().fold(cause, Cause::remedy)
+}
+
+/// How to change where the Pods of a ClusterServiceVersion run: by its Subscription.
+fn scheduling_remedy(cluster: &ClusterObjects, csv: &Object) -> Option<String> {
+    let namespace = csv.namespace();
     let is_of_csv = |subscription: &&Object| {
         ["currentCSV", "installedCSV"]
             .iter()
             .any(|field| subscription.str(&["status", field]) == Some(csv.name()))
     };
-    match cluster.in_namespace("Subscription", namespace).find(is_of_csv) {
-        Some(subscription) => cause.remedy(format!(
-            "adapt spec.config to them (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
-            subscription.name()
-        )),
-        None => cause,
-    }
+    let subscription = cluster.in_namespace("Subscription", namespace).find(is_of_csv)?;
+    Some(format!(
+        "adapt spec.config to them (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
+        subscription.name()
+    ))
 }
 
 /// Adds remedies for an image that cannot be pulled.

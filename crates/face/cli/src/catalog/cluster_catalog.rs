@@ -16,7 +16,9 @@ use http::Uri;
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_catalog::MemorySource;
 use mainstay_cause::Cause;
+use mainstay_explain::CatalogContent;
 use mainstay_object::{Object, builtin};
+use mainstay_resolver::extension::read_package;
 use std::fmt::Write as _;
 
 /// How kubectl writes the kind.
@@ -115,52 +117,133 @@ async fn read_files(
     catalog: &Object,
     package: Option<&str>,
 ) -> Result<Vec<(String, Vec<u8>)>, CommandFailure> {
-    let base = base_url(catalog).map_err(CommandFailure::usage)?;
-    let address = CatalogAddress::parse(base).ok_or_else(|| {
-        Cause::new(format!(
-            "the address of ClusterCatalog {} is no HTTPS URL: {}",
-            catalog.name(),
-            escape_controls(base)
-        ))
-        .remedy(see_more(catalog))
-    })?;
-    let server = match &address {
-        CatalogAddress::Host { .. } => CatalogEndpoint::Direct {
-            base: base.to_owned(),
-            authorities: authorities(cluster).await?,
-        },
-        CatalogAddress::Service { .. } => {
-            CatalogEndpoint::ServiceProxy { path: address.proxy_path() }
-        }
-    };
-    let get = async |path: String| {
-        let bytes = cluster.read_cluster_catalog(&server, &path).await?;
-        Ok::<_, CatalogReadError>((path, bytes))
-    };
-    let failed = |error| CommandFailure::from(unreadable(catalog, base, &address, error));
+    let server = CatalogServer::of(cluster, catalog).await?;
+    let failed = |error| CommandFailure::from(server.unreadable(catalog, error));
     let files = match package {
-        Some(package) => package_documents(package, &get).await.map_err(failed)?,
-        None => None,
+        Some(package) => server.package_documents(cluster, package).await.map_err(failed)?,
+        None => PackageDocuments::Unknown,
     };
     match files {
-        Some(files) => Ok(files),
-        None => Ok(vec![get(ALL.to_owned()).await.map_err(failed)?]),
+        PackageDocuments::Found(files) => Ok(files),
+        PackageDocuments::Absent | PackageDocuments::Unknown => {
+            Ok(vec![server.get(cluster, ALL.to_owned()).await.map_err(failed)?])
+        }
     }
 }
 
-/// Reads the documents of a package. `None` if the catalog has no such package, or if the server offers
-/// only whole catalogs, as catalogd does without `APIV1MetasHandler`.
-async fn package_documents(
+/// Reads a package of a ClusterCatalog, as the controller of ClusterExtensions reads it.
+pub(crate) async fn package_content(
+    cluster: &impl ClusterHandle,
+    catalog: &Object,
     package: &str,
-    get: &impl AsyncFn(String) -> Result<(String, Vec<u8>), CatalogReadError>,
-) -> Result<Option<Vec<(String, Vec<u8>)>>, CatalogReadError> {
-    let package = query_value(package);
-    let own = match get(format!("api/v1/metas?schema=olm.package&name={package}")).await {
-        Ok(own) if !own.1.trim_ascii().is_empty() => own,
-        Ok(_) | Err(CatalogReadError::NotFound(_)) => return Ok(None),
-        Err(error) => return Err(error),
+) -> CatalogContent {
+    if is_switched_off(catalog) || catalog.condition("Serving") != Some("True") {
+        return CatalogContent::NotServed;
+    }
+    let server = match CatalogServer::of(cluster, catalog).await {
+        Ok(server) => server,
+        Err(failure) => return CatalogContent::Unread(failure.cause),
     };
-    Ok(Some(vec![own, get(format!("api/v1/metas?package={package}")).await?]))
+    let documents = async {
+        match server.package_documents(cluster, package).await? {
+            PackageDocuments::Found(files) => Ok(files),
+            PackageDocuments::Absent => Ok(Vec::new()),
+            PackageDocuments::Unknown => Ok(vec![server.get(cluster, ALL.to_owned()).await?]),
+        }
+    };
+    let documents: Vec<(String, Vec<u8>)> = match documents.await {
+        Ok(documents) => documents,
+        Err(error) => return CatalogContent::Unread(server.unreadable(catalog, error)),
+    };
+    let documents: Vec<u8> = documents
+        .into_iter()
+        .flat_map(|(_, mut documents)| {
+            documents.push(b'\n');
+            documents
+        })
+        .collect();
+    match read_package(package, &documents) {
+        Ok(content) => CatalogContent::Read(content),
+        Err(error) => {
+            let package = mainstay_gocompat::quote(package);
+            CatalogContent::Invalid(format!("error loading package {package}: {error}"))
+        }
+    }
+}
+
+/// The documents of a package, as files.
+enum PackageDocuments {
+    Found(Vec<(String, Vec<u8>)>),
+    /// The catalog does not have the package.
+    Absent,
+    /// The server offers only whole catalogs, as catalogd does without `APIV1MetasHandler`.
+    Unknown,
+}
+
+/// The server of a ClusterCatalog.
+struct CatalogServer {
+    base: String,
+    address: CatalogAddress,
+    endpoint: CatalogEndpoint,
+}
+
+impl CatalogServer {
+    /// The server that the status of a ClusterCatalog names.
+    ///
+    /// # Errors
+    /// The catalog is not served, or the CA of its server is unknown.
+    async fn of(cluster: &impl ClusterHandle, catalog: &Object) -> Result<Self, CommandFailure> {
+        let base = base_url(catalog).map_err(CommandFailure::usage)?;
+        let address = CatalogAddress::parse(base).ok_or_else(|| {
+            Cause::new(format!(
+                "the address of ClusterCatalog {} is no HTTPS URL: {}",
+                catalog.name(),
+                escape_controls(base)
+            ))
+            .remedy(see_more(catalog))
+        })?;
+        let endpoint = match &address {
+            CatalogAddress::Host { .. } => CatalogEndpoint::Direct {
+                base: base.to_owned(),
+                authorities: authorities(cluster).await?,
+            },
+            CatalogAddress::Service { .. } => {
+                CatalogEndpoint::ServiceProxy { path: address.proxy_path() }
+            }
+        };
+        Ok(Self { base: base.to_owned(), address, endpoint })
+    }
+
+    async fn get(
+        &self,
+        cluster: &impl ClusterHandle,
+        path: String,
+    ) -> Result<(String, Vec<u8>), CatalogReadError> {
+        let bytes = cluster.read_cluster_catalog(&self.endpoint, &path).await?;
+        Ok((path, bytes))
+    }
+
+    /// Reads the documents of a package.
+    async fn package_documents(
+        &self,
+        cluster: &impl ClusterHandle,
+        package: &str,
+    ) -> Result<PackageDocuments, CatalogReadError> {
+        let package = query_value(package);
+        let path = format!("api/v1/metas?schema=olm.package&name={package}");
+        let own = match self.get(cluster, path).await {
+            Ok(own) if !own.1.trim_ascii().is_empty() => own,
+            Ok(_) => return Ok(PackageDocuments::Absent),
+            Err(CatalogReadError::NotFound(_)) => return Ok(PackageDocuments::Unknown),
+            Err(error) => return Err(error),
+        };
+        let rest = self.get(cluster, format!("api/v1/metas?package={package}")).await?;
+        Ok(PackageDocuments::Found(vec![own, rest]))
+    }
+
+    fn unreadable(&self, catalog: &Object, error: CatalogReadError) -> Cause {
+        unreadable(catalog, &self.base, &self.address, error)
+    }
 }
 
 /// A text as the value of a query parameter.

@@ -26,6 +26,7 @@ mod show;
 mod updates;
 mod validate;
 
+pub(crate) use cluster_catalog::package_content;
 pub(crate) use open::open;
 use open::{open_path, open_paths};
 

@@ -33,6 +33,8 @@ mod values;
 mod wait;
 mod watch;
 
+pub(crate) use owned::{owned_objects, owner_selector};
+
 use crate::catalog::{self, CatalogCommandIo, Format};
 use crate::cluster::{
     AcceptedWrite, ClusterArguments, ClusterHandle, ClusterWriteError, ClusterWriter, find_named,

@@ -48,15 +48,15 @@ const KINDS: [Resource; 27] = [
 
 /// The objects of a ClusterExtension, as far as the account may list them.
 #[derive(Debug, Default)]
-pub(super) struct OwnedObjects {
-    pub(super) objects: Vec<Object>,
+pub(crate) struct OwnedObjects {
+    pub(crate) objects: Vec<Object>,
     /// The kinds that the account may not list.
-    pub(super) hidden: Vec<String>,
+    pub(crate) hidden: Vec<String>,
 }
 
 impl OwnedObjects {
     /// Whether the account may not list the CustomResourceDefinitions.
-    pub(super) fn hides_crds(&self) -> bool {
+    pub(crate) fn hides_crds(&self) -> bool {
         self.hidden.iter().any(|kind| kind == "CustomResourceDefinition")
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn hidden_note(hidden: &[String]) -> String {
 }
 
 /// The label selector of the objects of a ClusterExtension; none if its name is no value of a label.
-fn owner_selector(extension: &str) -> Option<String> {
+pub(crate) fn owner_selector(extension: &str) -> Option<String> {
     let selector = format!("{OWNER_KIND_LABEL}=ClusterExtension,{OWNER_NAME_LABEL}={extension}");
     (extension.len() <= LABEL_MAX).then_some(selector)
 }
@@ -87,7 +87,7 @@ fn owner_selector(extension: &str) -> Option<String> {
 ///
 /// # Errors
 /// The cluster does not respond.
-pub(super) async fn owned_objects(
+pub(crate) async fn owned_objects(
     cluster: &impl ClusterHandle,
     extension: &str,
 ) -> Result<OwnedObjects, CommandFailure> {

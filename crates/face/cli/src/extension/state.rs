@@ -4,6 +4,7 @@
 
 use crate::catalog::escape_controls;
 use mainstay_cause::Cause;
+use mainstay_explain::permission_remedy;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 
@@ -115,19 +116,7 @@ fn with_remedy(extension: &Object, cause: Cause) -> Cause {
     if !cause.what().contains("pre-authorization failed") {
         return cause;
     }
-    let field = |path: &[&str]| extension.str(path).unwrap_or_default();
-    let (name, namespace) = (extension.name(), field(&["spec", "namespace"]));
-    let account = match field(&["spec", "serviceAccount", "name"]) {
-        "" => String::new(),
-        account => format!(" --service-account {account}"),
-    };
-    let what = if installed_bundle(extension).is_some() {
-        // The account removes the objects of the old bundle, too.
-        format!("both bundles with: mainstay extension rbac {name} --bundle NEW --also OLD")
-    } else {
-        format!("the bundle with: mainstay extension rbac {name} --bundle DIR|IMAGE")
-    };
-    cause.remedy(format!("print the roles for {what} --namespace {namespace}{account}"))
+    cause.remedy(permission_remedy(extension))
 }
 
 /// The conditions in plain words, one a line. Deprecations that do not hold are left out.

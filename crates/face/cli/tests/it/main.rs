@@ -30,3 +30,4 @@ mod uninstall;
 mod universes;
 mod upgrade_paths;
 mod why;
+mod why_olm_v1;

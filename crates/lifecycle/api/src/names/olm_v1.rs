@@ -51,6 +51,9 @@ pub const UNPACK_CACHE_FINALIZER: &str = "olm.operatorframework.io/cleanup-unpac
 /// Finalizer of a ClusterExtension that has watches on its objects.
 pub const CONTENT_MANAGER_CACHE_FINALIZER: &str =
     "olm.operatorframework.io/cleanup-contentmanager-cache";
+/// Finalizer of a ClusterExtension that is being uninstalled without its CustomResourceDefinitions: it keeps
+/// the garbage collector away from its objects until the CustomResourceDefinitions have other owners or none.
+pub const KEEP_CRDS_FINALIZER: &str = "mainstay.dev/keep-crds";
 /// Finalizer of a ClusterObjectSet that has objects to remove.
 pub const TEARDOWN_FINALIZER: &str = "olm.operatorframework.io/teardown";
 

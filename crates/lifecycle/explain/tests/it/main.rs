@@ -5,4 +5,5 @@
 mod catalogs;
 mod events;
 mod explanations;
+mod olm_v1;
 mod recorded;

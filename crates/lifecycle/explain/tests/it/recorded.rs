@@ -85,7 +85,7 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
                     Some(object.str(&["status", "phase"]) == Some("Complete"))
                 }
                 ExplainedKind::ClusterServiceVersion => Some(succeeds(&name)),
-                ExplainedKind::CatalogSource => continue,
+                _ => continue,
             };
             let target = ExplainedObject { kind, namespace: namespace.clone(), name };
             let answer = explain(&cluster, &target).unwrap();

@@ -5,6 +5,9 @@
 //!                              └─► resolution ─► reasons ─────────┘                              └─► JSON
 //! ```
 
+mod olm_v1;
+mod resolution;
+
 use crate::catalog::{Format, escape_controls};
 use crate::cluster::{
     ClusterHandle, ClusterReadError, ConnectionArguments, Listing, namespaces_of_catalogs,
@@ -17,8 +20,8 @@ use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_explain::{
-    CLUSTER_WIDE_KINDS, ClusterObjects, ExplainedKind, ExplainedObject, Explanation, HiddenKind,
-    NAMESPACE_KINDS, explain, namespaces_of_events,
+    CLUSTER_WIDE_KINDS, ClusterObjects, ExplainedKind, ExplainedObject, Explanation,
+    ExtensionResolution, HiddenKind, NAMESPACE_KINDS, explain, namespaces_of_events,
 };
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_resolver::fixture::cause_json;
@@ -33,18 +36,20 @@ const SAVE_COMMAND: &str =
 
 /// Help of `--state`. The command stands on one line, so that it can be copied.
 const STATE: &str = "Saved state to read instead of a cluster; `-` reads standard input (repeatable). Save one with\n\
-kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
+kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml\n\
+For OLM v1: kubectl get clusterextension,clustercatalog,deployment,pod -A -o yaml";
 
 /// Arguments of `why`.
 #[derive(Args, Debug)]
 pub struct WhyArguments {
-    /// Object to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource.
+    /// Object to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource; of OLM
+    /// v1 a clusterextension, clustercatalog or clusterobjectset.
     #[arg(value_name = "KIND/NAME", value_parser = target)]
     target: (ExplainedKind, Option<String>),
     /// The name, for those who write it apart as `kubectl` takes it.
     #[arg(value_name = "NAME", hide = true)]
     name: Option<String>,
-    /// Namespace of the object [default: that of the kubeconfig's context].
+    /// Namespace of the object [default: that of the kubeconfig's context]. Objects of OLM v1 have none.
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help = STATE)]
@@ -128,6 +133,17 @@ async fn answer<C: ClusterHandle>(
         }
     };
     let mut cluster_objects = ClusterObjects::default();
+    if kind.is_cluster_scoped() {
+        let target = ExplainedObject { kind, namespace: String::new(), name };
+        if arguments.states.is_empty() {
+            cluster_objects = olm_v1::read(&connect().await?, &target).await?;
+        } else {
+            for file in &arguments.states {
+                read_state(io, file, &mut cluster_objects.objects)?;
+            }
+        }
+        return explain(&cluster_objects, &target).map_err(CommandFailure::usage);
+    }
     let namespace;
     if arguments.states.is_empty() {
         let cluster = connect().await?;
@@ -263,6 +279,10 @@ fn text(answer: &Explanation) -> String {
         Some(why) => why.render(),
         None => format!("{} {}\n", answer.target, answer.state),
     };
+    for line in answer.resolution.iter().flat_map(ExtensionResolution::lines) {
+        text.push_str(&line);
+        text.push('\n');
+    }
     for note in &answer.notes {
         text.push_str("note: ");
         text.push_str(note);
@@ -282,6 +302,9 @@ fn value(answer: &Explanation) -> Value {
         "notes": answer.notes,
         "hidden": answer.hidden.iter().map(hidden).collect::<Vec<_>>(),
     });
+    if let Some(resolution) = &answer.resolution {
+        value["resolution"] = resolution::value(resolution);
+    }
     if let Some(why) = &answer.cause {
         value["because"] = cause_json(why)["because"].clone();
     }

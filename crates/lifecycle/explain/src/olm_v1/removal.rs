@@ -1,0 +1,151 @@
+//! Deletions of ClusterExtensions: which finalizers and objects hold them up.
+
+use super::{object_text, owned_objects};
+use crate::{ClusterObjects, ExplainedObject, Finding};
+use mainstay_api::names::olm_v1::{
+    CONTENT_MANAGER_CACHE_FINALIZER, KEEP_CRDS_FINALIZER, UNPACK_CACHE_FINALIZER,
+};
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+
+/// Most objects that a cause names.
+const MAX_OBJECTS: usize = 5;
+/// The finalizer of an object that waits for the objects that it owns.
+const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of a CustomResourceDefinition that waits for the objects of its kind.
+const CUSTOM_OBJECTS: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Explains a ClusterExtension that does not exist any more, if objects of it do.
+pub(crate) fn deleted_extension_finding(
+    cluster: &ClusterObjects,
+    target: &ExplainedObject,
+) -> Option<Finding> {
+    let causes = leftover_causes(cluster, &target.name);
+    let remains = owned_objects(cluster, &target.name).map(object_text).collect::<Vec<_>>();
+    if remains.is_empty() {
+        return None;
+    }
+    let causes =
+        if causes.is_empty() {
+            vec![Cause::new(format!("nothing deletes {}", named(&remains))).remedy(format!(
+                "delete them: mainstay uninstall clusterextension/{}",
+                target.name
+            ))]
+        } else {
+            causes
+        };
+    let state = "is deleted, but some of its objects still exist".to_owned();
+    Some(Finding { state, causes, notes: Vec::new() })
+}
+
+/// What holds the deletion of a ClusterExtension up.
+pub(super) fn causes(cluster: &ClusterObjects, extension: &Object) -> Vec<Cause> {
+    let name = extension.name();
+    let finalizers: Vec<&str> = extension.finalizers().collect();
+    let mut causes = Vec::new();
+    let of_controller: Vec<&str> = finalizers
+        .iter()
+        .copied()
+        .filter(|name| [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER].contains(name))
+        .collect();
+    if !of_controller.is_empty() {
+        causes.push(
+            Cause::new(format!(
+                "its controller has not removed its finalizers: {}",
+                of_controller.join(", ")
+            ))
+            .remedy("check that a controller of OLM v1 runs, such as `mainstay run`"),
+        );
+    }
+    for finalizer in &finalizers {
+        match *finalizer {
+            UNPACK_CACHE_FINALIZER | CONTENT_MANAGER_CACHE_FINALIZER => {}
+            KEEP_CRDS_FINALIZER => causes.push(
+                Cause::new(
+                    "an uninstallation that keeps its CustomResourceDefinitions was interrupted",
+                )
+                .remedy(format!(
+                    "finish it: mainstay uninstall clusterextension/{name} --keep-crds"
+                )),
+            ),
+            FOREGROUND => {
+                let owned: Vec<String> = owned_objects(cluster, name).map(object_text).collect();
+                let what = match owned.as_slice() {
+                    [] => "it waits for the objects that it owns".to_owned(),
+                    owned => format!("it waits for the objects that it owns: {}", named(owned)),
+                };
+                causes.push(Cause::new(what).because_all(leftover_causes(cluster, name)));
+            }
+            other => causes.push(
+                Cause::new(format!("the finalizer {other} blocks the deletion"))
+                    .remedy("wait for its controller, which removes it when its work is done"),
+            ),
+        }
+    }
+    if causes.is_empty() {
+        causes.push(Cause::new("the deletion has just begun"));
+    }
+    causes
+}
+
+/// Why objects of a ClusterExtension that are being deleted still exist.
+fn leftover_causes(cluster: &ClusterObjects, extension: &str) -> Vec<Cause> {
+    let terminating = owned_objects(cluster, extension).filter(|object| object.is_terminating());
+    terminating.map(|object| leftover_cause(cluster, object)).collect()
+}
+
+fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
+    let what = object_text(object);
+    let finalizers: Vec<&str> = object.finalizers().collect();
+    if !finalizers.contains(&CUSTOM_OBJECTS) {
+        return match finalizers.as_slice() {
+            [] => Cause::new(format!("{what} is being deleted")),
+            _ => Cause::new(format!("{what} waits for its finalizers: {}", finalizers.join(", ")))
+                .remedy("wait for their controllers, which remove them when their work is done"),
+        };
+    }
+    let kind = object.str(&["spec", "names", "kind"]).unwrap_or_default();
+    let group = object.str(&["spec", "group"]).unwrap_or_default();
+    let is_custom = |other: &&Object| other.kind() == kind && *other.gvk().group == *group;
+    let held: Vec<&Object> = cluster
+        .objects
+        .iter()
+        .filter(is_custom)
+        .filter(|custom| custom.finalizers().next().is_some())
+        .collect();
+    let cause = Cause::new(format!("{what} waits for the objects of its kind"));
+    if held.is_empty() {
+        return cause;
+    }
+    let names: Vec<String> = held.iter().map(|custom| object_text(custom)).collect();
+    let mut finalizers: Vec<&str> = held.iter().flat_map(|custom| custom.finalizers()).collect();
+    finalizers.sort_unstable();
+    finalizers.dedup();
+    let first = held[0];
+    let flag = match first.namespace() {
+        "" => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    cause
+        .because(Cause::new(format!(
+            "{} {} finalizers, which only the operator removes: {}",
+            named(&names),
+            if names.len() == 1 { "has" } else { "have" },
+            finalizers.join(", ")
+        )))
+        .remedy("install the operator again, until it has removed them")
+        .remedy(format!(
+            "or give up what the finalizers protect, for each object: kubectl patch {} {}{flag} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+            object.name(),
+            first.name()
+        ))
+}
+
+/// Names of objects, the first ones in full.
+fn named(objects: &[String]) -> String {
+    let shown: Vec<&str> = objects.iter().take(MAX_OBJECTS).map(String::as_str).collect();
+    match objects.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
