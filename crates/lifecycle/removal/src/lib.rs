@@ -16,8 +16,14 @@
 //! What this crate does not do: read or delete objects. The caller does both.
 
 mod config_maps;
+mod extension;
 mod parts;
 mod target;
+
+pub use extension::{
+    DataLoss, ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest, is_kept,
+    is_owned_by_extension, plan_extension_removal,
+};
 
 use mainstay_api::Operator;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};

@@ -33,7 +33,8 @@ mod values;
 mod wait;
 mod watch;
 
-pub(crate) use owned::{owned_objects, owner_selector};
+pub(crate) use owned::{hidden_note, owned_objects, owned_resource, owner_selector};
+pub(crate) use watch::wait_until_gone_or;
 
 use crate::catalog::{self, CatalogCommandIo, Format};
 use crate::cluster::{

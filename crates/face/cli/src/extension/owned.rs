@@ -11,7 +11,7 @@ use mainstay_object::{Object, Resource};
 
 /// The kinds of registry+v1 bundles and of the providers of their certificates. The discovery of the
 /// cluster would list all kinds, most of them never part of a bundle.
-const KINDS: [Resource; 27] = [
+static KINDS: [Resource; 27] = [
     builtin::CUSTOM_RESOURCE_DEFINITION,
     builtin::DEPLOYMENT,
     builtin::SERVICE_ACCOUNT,
@@ -61,8 +61,14 @@ impl OwnedObjects {
     }
 }
 
+/// The resource of an object that [`owned_objects`] lists.
+pub(crate) fn owned_resource(object: &Object) -> Option<&'static Resource> {
+    let gvk = object.gvk();
+    KINDS.iter().find(|kind| kind.kind == gvk.kind && kind.group == gvk.group)
+}
+
 /// A note about kinds that the account may not list; empty without such kinds.
-pub(super) fn hidden_note(hidden: &[String]) -> String {
+pub(crate) fn hidden_note(hidden: &[String]) -> String {
     const MAX: usize = 5;
     let more = match hidden.len().saturating_sub(MAX) {
         0 => String::new(),

@@ -100,16 +100,37 @@ pub(super) async fn wait_until_gone(
     extension: &Object,
     timeout: Duration,
 ) -> Result<Option<Object>, CommandFailure> {
+    let end = wait_until_gone_or(cluster, extension, timeout, |_| false).await?;
+    Ok(match end {
+        Ok(_) => None,
+        Err(remaining) => Some(remaining),
+    })
+}
+
+/// Waits until an object is gone or meets a goal. Returns the object as it then is, none if it is gone; the
+/// error of the inner result is the object at the end of the time.
+///
+/// # Errors
+/// The account may not read the object, or the cluster does not respond until the end.
+pub(crate) async fn wait_until_gone_or(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+    timeout: Duration,
+    is_reached: impl Fn(&Object) -> bool,
+) -> Result<Result<Option<Object>, Object>, CommandFailure> {
     let mut polling = Polling::begin(timeout);
     loop {
         let is_over = polling.is_over();
         match cluster.get(&CLUSTER_EXTENSION, None, extension.name()).await {
             Ok(Some(found)) if found.uid() == extension.uid() => {
+                if is_reached(&found) {
+                    return Ok(Ok(Some(found)));
+                }
                 if is_over {
-                    return Ok(Some(found));
+                    return Ok(Err(found));
                 }
             }
-            Ok(_) => return Ok(None),
+            Ok(_) => return Ok(Ok(None)),
             // The next response may come in time.
             Err(ClusterReadError::Failed(_)) if !is_over => {}
             Err(error) => return Err(error.into()),

@@ -27,6 +27,7 @@ mod recorded_cluster;
 mod resolve;
 mod states;
 mod uninstall;
+mod uninstall_olm_v1;
 mod universes;
 mod upgrade_paths;
 mod why;

@@ -37,6 +37,8 @@ pub(super) struct RecordedCluster {
     pub(super) controller: fn(&mut Object),
     /// The warnings of every write.
     pub(super) warnings: &'static [&'static str],
+    /// Whether the controller of ClusterExtensions ends its work on a deleted one.
+    pub(super) ends_deletions: bool,
     /// The error of every write that is no deletion.
     pub(super) refusal: Option<ClusterWriteError>,
 }
@@ -64,6 +66,7 @@ impl RecordedCluster {
             writes_left: Rc::default(),
             controller: |_| {},
             warnings: &[],
+            ends_deletions: true,
             refusal: None,
         }
     }
@@ -139,13 +142,21 @@ impl ClusterHandle for RecordedCluster {
         let left = self.writes_left.get().checked_sub(1).ok_or_else(|| Cause::new("killed"))?;
         self.writes_left.set(left);
         let mut objects = self.objects.borrow_mut();
-        let gone = objects.iter().find(|object| object.uid() == step.uid).cloned();
+        let gone = objects.iter_mut().find(|object| object.uid() == step.uid);
         let gone = gone.ok_or_else(|| Cause::new("it is not there"))?;
-        objects.retain(|object| {
-            object.uid() != step.uid
-                && object.label(names::OWNER) != Some(gone.name())
-                && gone.str(&["spec", "names", "kind"]) != Some(object.kind())
-        });
+        gone.set(&["metadata", "deletionTimestamp"], "x".into());
+        if self.ends_deletions {
+            let others: Vec<String> = gone
+                .finalizers()
+                .filter(|name| !name.starts_with("olm.operatorframework.io/"))
+                .map(str::to_owned)
+                .collect();
+            gone.set(&["metadata", "finalizers"], others.into());
+        }
+        let gone = gone.clone();
+        if gone.finalizers().next().is_none() {
+            collect_garbage(&mut objects, &gone);
+        }
         Ok(())
     }
 
@@ -236,9 +247,28 @@ impl ClusterWriter for RecordedCluster {
         } else {
             let mut reconciled = object.clone();
             (self.controller)(&mut reconciled);
-            objects.push(reconciled);
+            let is_gone = reconciled.is_terminating() && reconciled.finalizers().next().is_none();
+            objects.push(reconciled.clone());
+            if is_gone {
+                collect_garbage(&mut objects, &reconciled);
+            }
         }
         Ok(AcceptedWrite { object, warnings })
+    }
+}
+
+/// Removes an object, what it owns, and the objects of the kind that it defines.
+fn collect_garbage(objects: &mut Vec<Object>, gone: &Object) {
+    let goes = |object: &Object| {
+        object.uid() == gone.uid()
+            || object.label(names::OWNER) == Some(gone.name())
+            || gone.str(&["spec", "names", "kind"]) == Some(object.kind())
+            || object.owner_references().iter().any(|owner| owner.uid == gone.uid())
+    };
+    let (removed, kept): (Vec<Object>, Vec<Object>) = objects.drain(..).partition(goes);
+    *objects = kept;
+    for object in removed.iter().filter(|object| object.uid() != gone.uid()) {
+        collect_garbage(objects, object);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::cluster::ClusterHandle;
+use mainstay_cli::cluster::ClusterWriter;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
@@ -83,7 +83,7 @@ fn uninstall(cluster: &RecordedCluster, writes: usize, arguments: &str) -> Comma
     uninstall_from(cluster.clone(), arguments)
 }
 
-fn uninstall_from(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput {
+pub(super) fn uninstall_from(cluster: impl ClusterWriter, arguments: &str) -> CommandOutput {
     let words = ["mainstay", "uninstall"].into_iter().chain(arguments.split(' '));
     let Command::Uninstall(arguments) = Arguments::try_parse_from(words).unwrap().command else {
         unreachable!("it was typed")

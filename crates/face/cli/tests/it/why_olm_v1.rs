@@ -149,7 +149,6 @@ fn shown(output: &CommandOutput) -> String {
     format!("{}\n{}{}", output.code, output.out, output.err)
 }
 
-
 #[test]
 fn failed_resolution_has_the_counts_of_each_filter() {
     insta::assert_snapshot!(shown(&why(cluster(), "clusterextension/tea")));

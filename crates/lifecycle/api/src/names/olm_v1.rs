@@ -38,6 +38,9 @@ pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/serv
 pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str =
     "olm.operatorframework.io/service-account-namespace";
 
+/// Annotation of Helm: with the value `keep`, an object stays when its release or its extension goes.
+pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
+
 /// Type of Secrets with objects.
 pub const OBJECT_DATA_SECRET_TYPE: &str = "olm.operatorframework.io/object-data";
 

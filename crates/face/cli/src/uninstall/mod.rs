@@ -4,9 +4,14 @@
 //! ```text
 //! cluster ─► OperatorObjects, OperatorParts ── plan_uninstall ─► UninstallPlan ─► preview ── --dry-run ends here ─► deletes, in order
 //! ```
+//!
+//! [`extension`] does the same for ClusterExtensions of OLM v1.
+
+mod extension;
+mod kept_crds;
 
 use crate::catalog::{Format, escape_controls, escape_controls_in_lines};
-use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
+use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError, ClusterWriter};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
 use crate::resolve::{CommandIo, format_output};
@@ -84,8 +89,10 @@ const OWNED_KINDS: [(Resource, bool); 13] = [
 
 /// Arguments of `uninstall`.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct UninstallArguments {
-    /// Name of the operator's Subscription, package or ClusterServiceVersion.
+    /// Name of the operator's Subscription, package or ClusterServiceVersion; or clusterextension/NAME for a
+    /// ClusterExtension of OLM v1.
     #[arg(value_name = "NAME")]
     name: String,
     /// Namespace of the operator [default: that of the kubeconfig's context].
@@ -101,6 +108,13 @@ pub struct UninstallArguments {
     /// namespaces.
     #[arg(long)]
     definitions: bool,
+    /// Keep the CustomResourceDefinitions of a ClusterExtension, and all objects of their kinds. Those of
+    /// other operators stay anyway.
+    #[arg(long, conflicts_with = "definitions")]
+    keep_crds: bool,
+    /// Uninstall a ClusterExtension even if objects of its kinds are lost with it, or others use its kinds.
+    #[arg(short, long)]
+    yes: bool,
     /// The cluster of the operator.
     #[command(flatten)]
     pub cluster: ClusterArguments,
@@ -120,14 +134,19 @@ impl UninstallArguments {
 }
 
 /// Runs the command.
-pub async fn run<C: ClusterHandle>(
+pub async fn run<C: ClusterWriter>(
     arguments: &UninstallArguments,
     io: &mut CommandIo<'_>,
     connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
 ) -> ExitStatus {
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let result = match connect().await {
-        Ok(cluster) => uninstall(arguments, &cluster, &mut stdout).await,
+        Ok(cluster) => match extension::name_in(&arguments.name) {
+            Some(name) => {
+                Box::pin(extension::uninstall(arguments, name, &cluster, &mut stdout)).await
+            }
+            None => uninstall(arguments, &cluster, &mut stdout).await,
+        },
         Err(failure) => Err(failure),
     };
     // Flushing fails if the reader has closed the pipe.
@@ -158,15 +177,37 @@ async fn uninstall(
     let preview = format_output(arguments.output, &value(&target, &plan), || {
         text(&target, &plan, arguments.dry_run)
     });
-    // Nothing is deleted before its preview is written.
-    out.write_all(preview.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
-        Cause::new("the preview cannot be written").because(Cause::new(error.to_string()))
-    })?;
+    write_preview(&preview, out)?;
     if arguments.dry_run {
         return Ok(());
     }
+    delete_all(arguments, cluster, &plan.steps, out).await?;
+    Ok(())
+}
+
+/// Writes the preview. Nothing is deleted before.
+///
+/// # Errors
+/// It cannot be written.
+fn write_preview(preview: &str, out: &mut dyn Write) -> Result<(), CommandFailure> {
+    let written = out.write_all(preview.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| {
+        Cause::new("the preview cannot be written").because(Cause::new(error.to_string())).into()
+    })
+}
+
+/// Carries out steps, those of one kind together.
+///
+/// # Errors
+/// The cluster refuses, or objects still exist after the timeout.
+async fn delete_all(
+    arguments: &UninstallArguments,
+    cluster: &impl ClusterHandle,
+    steps: &[DeletionStep],
+    out: &mut dyn Write,
+) -> Result<(), Cause> {
     let reports_progress = arguments.output == Format::Text;
-    for steps in plan.steps.chunk_by(|one, next| one.resource == next.resource) {
+    for steps in steps.chunk_by(|one, next| one.resource == next.resource) {
         delete_steps(cluster, steps, arguments.timeout(), reports_progress.then_some(&mut *out))
             .await?;
     }
@@ -344,38 +385,54 @@ fn text(target: &InstalledOperator, plan: &UninstallPlan, dry: bool) -> String {
     };
     // Writing into a String does not fail.
     let _ = writeln!(text, "{what}{} in {}", package_text.unwrap_or_default(), target.namespace);
-    let parts = [
-        (if dry { "would be deleted" } else { "will be deleted" }, &plan.deleted),
-        (if dry { "would be kept" } else { "will be kept" }, &plan.retained),
-        ("deletion would never finish", &plan.stuck),
-    ];
-    for (head, items) in parts {
-        if items.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "{head}:");
-        for item in items {
-            let reason =
-                if item.reason.is_empty() { String::new() } else { format!(": {}", item.reason) };
-            let _ = writeln!(text, "  {item}{reason}");
-            if let Some(remedy) = &item.remedy {
-                let _ = writeln!(text, "    → {remedy}");
-            }
-        }
-    }
+    text.push_str(&plan_text(plan, dry));
     escape_controls_in_lines(&text)
 }
 
-fn value(target: &InstalledOperator, plan: &UninstallPlan) -> Value {
-    let items = |items: &[PlanItem]| -> Vec<Value> {
-        let one = |item: &PlanItem| {
-            json!({
-                "kind": item.kind, "namespace": item.namespace, "name": item.name,
-                "why": item.reason, "remedy": item.remedy,
-            })
-        };
-        items.iter().map(one).collect()
+/// What goes, what stays, and what would hang.
+fn plan_text(plan: &UninstallPlan, dry: bool) -> String {
+    let mut text = String::new();
+    for (head, items) in [
+        (if dry { "would be deleted" } else { "will be deleted" }, &plan.deleted),
+        (if dry { "would be kept" } else { "will be kept" }, &plan.retained),
+        ("deletion would never finish", &plan.stuck),
+    ] {
+        text.push_str(&items_text(head, items));
+    }
+    text
+}
+
+/// Items under a head line; empty without items.
+fn items_text(head: &str, items: &[PlanItem]) -> String {
+    let mut text = String::new();
+    if items.is_empty() {
+        return text;
+    }
+    // Writing into a String does not fail.
+    let _ = writeln!(text, "{head}:");
+    for item in items {
+        let reason =
+            if item.reason.is_empty() { String::new() } else { format!(": {}", item.reason) };
+        let _ = writeln!(text, "  {item}{reason}");
+        if let Some(remedy) = &item.remedy {
+            let _ = writeln!(text, "    → {remedy}");
+        }
+    }
+    text
+}
+
+/// Items as values.
+fn items(items: &[PlanItem]) -> Vec<Value> {
+    let one = |item: &PlanItem| {
+        json!({
+            "kind": item.kind, "namespace": item.namespace, "name": item.name,
+            "why": item.reason, "remedy": item.remedy,
+        })
     };
+    items.iter().map(one).collect()
+}
+
+fn value(target: &InstalledOperator, plan: &UninstallPlan) -> Value {
     json!({
         "namespace": target.namespace,
         "package": target.package,
