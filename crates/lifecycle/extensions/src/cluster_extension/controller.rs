@@ -4,6 +4,7 @@ use super::account;
 use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::bundle;
 use super::failure::Failure;
+use super::kept;
 use super::preflight;
 use super::releases::{self, History, ReleasePlan};
 use super::resolve::{self, CatalogInput, Resolution};
@@ -34,8 +35,7 @@ const WORKERS: usize = 8;
 /// How long after its start the process waits for catalogs that it served before, so that no status says for
 /// a moment that they are not there.
 const LOADING_TIME: Duration = Duration::from_secs(30);
-/// The finalizers of an extension. Nothing is cleaned up for them: they are there because tools that know
-/// upstream expect them.
+/// The finalizers of an extension, as upstream. They go once the kept objects have lost their owner.
 const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
 
 struct Controller {
@@ -259,8 +259,8 @@ impl Controller {
         hasher.finish()
     }
 
-    /// Removes the finalizers. The garbage collector deletes the objects, of which the extension is the
-    /// owner.
+    /// Removes the finalizers. The garbage collector deletes the objects that have the extension as owner;
+    /// kept ones lose it before.
     async fn remove_finalizers(&self, extension: &ClusterExtension) -> Result<Action, Error> {
         let (ours, others): (Vec<_>, Vec<_>) = extension
             .metadata
@@ -268,6 +268,7 @@ impl Controller {
             .iter()
             .partition(|name| FINALIZERS.contains(&name.as_str()));
         if !ours.is_empty() {
+            kept::release(&self.context, extension).await?;
             self.write_finalizers(extension, &json!(others)).await?;
         }
         Ok(Action::Done)

@@ -16,6 +16,7 @@ mod apply;
 mod bundle;
 mod controller;
 mod failure;
+mod kept;
 mod managed;
 mod object_sets;
 mod preflight;
@@ -25,6 +26,7 @@ mod status;
 mod turns;
 
 pub(crate) use controller::register;
+pub(crate) use kept::release_patch;
 pub(crate) use managed::ManagedObjects;
 pub(crate) use releases::ReleaseHead;
 pub(crate) use turns::Turns;

@@ -5,8 +5,7 @@ use crate::context::Context;
 use mainstay_api::{AvailabilityMode, ClusterCatalog, ClusterExtension};
 use mainstay_resolver::extension::{
     self, Consequence, ExtensionChoice, ExtensionFailure, ExtensionRequest, InputCatalog,
-    InputCatalogContent, InstalledExtensionBundle, PackageContent, UpgradePolicy,
-    read_package,
+    InputCatalogContent, InstalledExtensionBundle, PackageContent, UpgradePolicy, read_package,
 };
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;

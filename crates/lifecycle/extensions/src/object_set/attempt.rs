@@ -1,7 +1,7 @@
 //! One reconciliation of a ClusterObjectSet: from its spec to the outcome that its status reports.
 
 use super::rollout::{Rollout, no_matches};
-use super::teardown::tear_down;
+use super::teardown::{release_kept, tear_down};
 use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::features::TrustMode;
@@ -155,6 +155,17 @@ pub(super) async fn archive(
         Ok(false) => Outcome::Removing,
         Err(message) => Outcome::Failed(message),
     }
+}
+
+/// Releases the objects of a deleted set that their annotation keeps. A set whose objects cannot be read, or
+/// whose ServiceAccount is gone, has none, so that its deletion never hangs.
+///
+/// # Errors
+/// Why an object cannot be released.
+pub(super) async fn release(context: &Context, set: &ClusterObjectSet) -> Result<(), String> {
+    let Ok(content) = content(context, set).await else { return Ok(()) };
+    let identity = ObjectSetIdentity::from(set);
+    Box::pin(release_kept(context, &content.client, &identity, &content.phases)).await
 }
 
 /// Applies the objects of an active set.

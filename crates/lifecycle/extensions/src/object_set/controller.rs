@@ -95,7 +95,13 @@ impl Reconciler for Controller {
             return Ok(Action::Done);
         };
         if set.metadata.deletion_timestamp.is_some() {
-            // The garbage collector deletes the objects, of which the set is the owner.
+            // The garbage collector deletes the objects that have the set as owner; kept ones lose it before.
+            if has_teardown_finalizer(&set)
+                && let Err(why) = attempt::release(&self.context, &set).await
+            {
+                decision::log("ClusterObjectSet", &set.metadata.name, "retrying", &why);
+                return Ok(Action::After(self.retry.wait_after(0)));
+            }
             self.remove_finalizer(&set).await?;
             return Ok(Action::Done);
         }
@@ -137,6 +143,10 @@ impl Reconciler for Controller {
         let wait = self.backoff(key, &set, &outcome, now);
         Ok(wait.or(update.requeue).map_or(Action::Done, Action::After))
     }
+}
+
+fn has_teardown_finalizer(set: &ClusterObjectSet) -> bool {
+    set.metadata.finalizers.iter().any(|name| name == TEARDOWN_FINALIZER)
 }
 
 /// Whether the status says that the objects of an archived set are gone.

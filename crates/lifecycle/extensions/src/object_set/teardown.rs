@@ -1,6 +1,7 @@
 //! Teardown of an archived ClusterObjectSet: its objects are deleted, phase by phase in reverse.
 
 use crate::account_client::AccountClient;
+use crate::cluster_extension::release_patch;
 use crate::context::Context;
 use mainstay_client::{DeleteOptions, Patch, Preconditions};
 use mainstay_controller::api_message;
@@ -31,6 +32,40 @@ pub(super) async fn tear_down(
     Ok(true)
 }
 
+/// Releases the objects of a deleted ClusterObjectSet that their annotation `helm.sh/resource-policy` keeps. The
+/// garbage collector deletes the others. An object that the account may not read or change counts as not kept,
+/// so that a deletion never hangs.
+///
+/// # Errors
+/// The message of the first object that can be neither read nor written.
+pub(super) async fn release_kept(
+    context: &Context,
+    client: &AccountClient,
+    set: &ObjectSetIdentity,
+    phases: &[ResolvedPhase],
+) -> Result<(), String> {
+    for object in phases.iter().flat_map(|phase| &phase.objects).map(|object| &object.object) {
+        let failed =
+            |error: mainstay_client::Error| format!("keeping object: {}", api_message(&error));
+        let found = context.resources.find(&context.cluster, &object.gvk()).await;
+        let Some(resource) = found.map_err(failed)? else { continue };
+        let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
+        let actual = match client.cluster.find(&resource, namespace, object.name()).await {
+            Err(error) if error.is_forbidden() => continue,
+            actual => actual.map_err(failed)?,
+        };
+        let patch = actual.as_ref().and_then(|actual| release_patch(actual, &set.uid));
+        let Some(patch) = patch else { continue };
+        match client.cluster.patch(&resource, namespace, object.name(), &patch).await {
+            Err(error) if !(error.is_not_found() || error.is_forbidden()) => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Deletes an object, or releases it to its other owners. Returns whether it counts as gone.
 async fn remove(
     context: &Context,
@@ -46,6 +81,14 @@ async fn remove(
     context.object_watches.watch(&resource, client);
     let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
     let actual = client.cluster.find(&resource, namespace, object.name()).await.map_err(failed)?;
+    // An object that its annotation keeps stays, without this owner.
+    if let Some(patch) = actual.as_ref().and_then(|actual| release_patch(actual, &set.uid)) {
+        return match client.cluster.patch(&resource, namespace, object.name(), &patch).await {
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) if !error.is_not_found() => Err(failed(error)),
+            _ => Ok(true),
+        };
+    }
     match decide_teardown(actual.as_ref(), set).map_err(|error| error.to_string())? {
         TeardownDecision::Gone => Ok(true),
         TeardownDecision::Release(owners) => {

@@ -74,6 +74,30 @@ async fn extension_is_installed_upgraded_and_removed_with_its_objects() {
 }
 
 #[tokio::test]
+async fn objects_with_the_policy_keep_outlive_their_extension_and_are_taken_over_again() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let cluster = olm.cluster.cluster();
+    let keep = Patch::Merge(json!({
+        "metadata": {"annotations": {"helm.sh/resource-policy": "keep"}},
+    }));
+    cluster.patch(CONFIG, Some(NAMESPACE), "kept", &keep).await.unwrap();
+    let uid = config(&olm, "kept").await.unwrap().uid().to_owned();
+    cluster.delete(&CLUSTER_EXTENSION, None, "ext", &DeleteOptions::default()).await.unwrap();
+    olm.cluster.wait_gone(CONFIG, Some(NAMESPACE), "dropped").await;
+    olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some(NAMESPACE), "a").await;
+    let kept = config(&olm, "kept").await.unwrap();
+    assert_eq!((kept.uid(), kept.owner_references()), (&*uid, Vec::new()));
+    // An extension of the same name has it again.
+    olm.apply_extension("ext", "a", "").await;
+    let again = olm.wait_until_installed("ext", "1.0.0").await;
+    let kept = config(&olm, "kept").await.unwrap();
+    assert_eq!(kept.uid(), uid);
+    assert_eq!(kept.controller_owner().unwrap().uid, again.uid());
+}
+
+#[tokio::test]
 async fn pinned_version_stays_and_a_missing_one_keeps_what_is_installed() {
     let olm = with_package().await;
     olm.apply_extension("ext", "a", "1.0.0").await;

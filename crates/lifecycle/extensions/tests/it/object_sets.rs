@@ -117,6 +117,32 @@ async fn extension_is_installed_as_a_revision_that_owns_its_objects() {
 }
 
 #[tokio::test]
+async fn objects_with_the_policy_keep_outlive_their_revisions() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    wait_for_set(&olm, "ext-1", "Succeeded", ("True", "Succeeded")).await;
+    let cluster = olm.cluster.cluster();
+    let keep = Patch::Merge(json!({
+        "metadata": {"annotations": {"helm.sh/resource-policy": "keep"}},
+    }));
+    for name in ["kept", "dropped"] {
+        cluster.patch(CONFIG, Some(NAMESPACE), name, &keep).await.unwrap();
+    }
+    // The next revision lacks one of them: its teardown releases that one.
+    publish_successor(&olm).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    let dropped = config(&olm, "dropped").await.unwrap();
+    assert_eq!(dropped.owner_references(), []);
+    cluster.delete(&CLUSTER_EXTENSION, None, "ext", &DeleteOptions::default()).await.unwrap();
+    olm.cluster.wait_gone(CONFIG, Some(NAMESPACE), "added").await;
+    olm.cluster.wait_gone(&CLUSTER_OBJECT_SET, None, "ext-2").await;
+    assert_eq!(config(&olm, "kept").await.unwrap().owner_references(), []);
+    assert!(config(&olm, "dropped").await.is_some());
+}
+
+#[tokio::test]
 async fn upgrade_archives_the_revision_before_and_removes_its_other_objects() {
     let olm = with_package().await;
     olm.apply_extension("ext", "a", "").await;
