@@ -143,6 +143,7 @@ pub(crate) const WHY: &str = "Examples:
   mainstay why subscription/teapot -n operators
   mainstay why csv/teapot-operator.v1.2.0 -n operators -o json
   mainstay why catalogsource/mine -n olm --state state.yaml
+  mainstay why clusterextension/teapot
 
 Exits with 0 if the object is healthy. Exits with 3 if it is not, and explains why.";
 
@@ -163,7 +164,8 @@ pub(crate) const CRD_CHECK: &str = "Examples:
 pub(crate) const UNINSTALL: &str = "Examples:
   mainstay uninstall teapot -n operators --dry-run       # prints the preview only
   mainstay uninstall teapot -n operators
-  mainstay uninstall teapot-operator -n operators --operands --definitions";
+  mainstay uninstall teapot-operator -n operators --operands --definitions
+  mainstay uninstall clusterextension/teapot --keep-crds --dry-run";
 
 pub(crate) const EXTENSION: &str = "Examples:
   mainstay extension install teapot --package teapot-operator --namespace operators

@@ -2,7 +2,7 @@
 //! lost.
 //!
 //! Upstream deletes all objects of an extension, also its CustomResourceDefinitions and with them all objects
-//! of their kinds (DEL-01). So a plan names each object that would be lost. Kept CustomResourceDefinitions stay
+//! of their kinds (DEL-04). So a plan names each object that would be lost. Kept CustomResourceDefinitions stay
 //! with their objects: the caller releases them from the extension before the garbage collector sees its end.
 
 use crate::parts::crd_resource;

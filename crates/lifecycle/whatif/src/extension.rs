@@ -73,6 +73,8 @@ pub struct ExtensionPath {
     pub name: String,
     /// Its package.
     pub package: String,
+    /// Its request.
+    pub request: ExtensionRequest,
     /// Its installed bundle.
     pub installed: Option<InstalledExtensionBundle>,
     /// The bundles on the path, in order.
@@ -327,7 +329,8 @@ impl ExtensionPath {
                 }
             }
         };
-        Self { name: object.name().to_owned(), package: request.package, installed, hops, end }
+        let (name, package) = (object.name().to_owned(), request.package.clone());
+        Self { name, package, request, installed, hops, end }
     }
 
     /// Whether the first resolution fails.

@@ -110,7 +110,6 @@ mod tests {
         {"schema": "olm.deprecations", "package": "tea", "entries": [{"reference": {"schema": "olm.bundle", "name": "tea.v2"}, "message": "old"}]}
     "#;
 
-    /// shows PATH-05
     #[test]
     fn each_filter_counts_the_bundles_that_the_filters_before_it_left() {
         let tea = read_package("tea", DOCUMENTS.as_bytes()).unwrap();
@@ -134,6 +133,7 @@ mod tests {
             let choice = resolve(&request, installed, &catalogs).unwrap();
             let counts = choice.considered[0].bundle_counts().unwrap();
             let BundleCounts { all, in_channels, in_range, successors, not_deprecated } = counts;
+            // shows PATH-05
             let found = [all, in_channels, in_range, successors, not_deprecated];
             assert_eq!(found, expected, "{channels:?} {version:?} {installed:?}");
         }

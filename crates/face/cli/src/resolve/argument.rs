@@ -1,9 +1,12 @@
 //! Argument parsers: the syntax of `--catalog`, `--priority` and `--what-if`.
 
+use crate::uninstall::EXTENSION_KINDS;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
 use mainstay_version::{ParseVersionError, Version, parse_tolerant};
-use mainstay_whatif::{FolderOverride, ParseChangeError, PriorityOverride, WhatIfChange};
+use mainstay_whatif::{
+    FolderOverride, PackageRequest, ParseChangeError, PriorityOverride, WhatIfChange,
+};
 use std::str::FromStr;
 
 /// An argument cannot be read.
@@ -65,6 +68,28 @@ pub(super) fn catalog_priority(text: &str) -> Result<PriorityOverride, ArgumentE
     let parsed = text.split_once('=').and_then(|(name, number)| Some((name, number.parse().ok()?)));
     let (name, priority) = parsed.ok_or(ArgumentError::SplitCatalogPriority)?;
     Ok(PriorityOverride { name: name.parse()?, priority })
+}
+
+/// What is resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ResolveTarget {
+    /// A package to subscribe to.
+    Package(PackageRequest),
+    /// The ClusterExtension of a name.
+    Extension(String),
+}
+
+impl FromStr for ResolveTarget {
+    type Err = ParseChangeError;
+
+    fn from_str(text: &str) -> Result<Self, ParseChangeError> {
+        match text.split_once('/') {
+            Some((kind, name)) if EXTENSION_KINDS.contains(&&*kind.to_lowercase()) => {
+                Ok(Self::Extension(name.to_owned()))
+            }
+            _ => text.parse().map(Self::Package),
+        }
+    }
 }
 
 /// A supposed change and its text.

@@ -35,7 +35,7 @@ pub(super) fn check(arguments: &ResolveArguments) -> Result<(), CommandFailure> 
 
 fn settings(arguments: &ResolveArguments) -> Vec<Setting> {
     let mut settings = Vec::new();
-    for request in &arguments.packages {
+    for request in arguments.packages() {
         settings.push(Setting {
             subject: format!("package {}", request.package),
             argument: request.to_string(),

@@ -6,7 +6,9 @@ use super::text::{chain, differences, line, tree};
 use super::{ResolveArguments, failure, value};
 use crate::catalog::{count, escape_controls};
 use crate::exit::{CommandFailure, ExitStatus};
+use crate::why::resolution_value;
 use mainstay_cause::Cause;
+use mainstay_explain::ExtensionResolution;
 use mainstay_resolver::fixture::cause_json;
 use mainstay_whatif::{
     CatalogOverrides, ClusterState, ExtensionEnd, ExtensionPath, ExtensionsWhatIf, FolderCache,
@@ -20,6 +22,8 @@ use std::fmt::Write as _;
 pub(super) struct Extensions {
     what_if: ExtensionsWhatIf,
     changes: Vec<String>,
+    /// Whether the arguments name ClusterExtensions: then the filters of their resolutions are shown.
+    shows_filters: bool,
 }
 
 impl Extensions {
@@ -32,13 +36,15 @@ impl Extensions {
         state: &ClusterState,
         overrides: &CatalogOverrides<'_>,
         changes: &[WhatIfChange],
-        change_arguments: &[ChangeArgument],
+        arguments: &ResolveArguments,
     ) -> Result<Self, CommandFailure> {
+        let change_arguments: &[ChangeArgument] = &arguments.changes;
         let what_if = ExtensionsWhatIf::of(folders, state, overrides, changes)
             .map_err(|error| failure::extensions(&error, change_arguments))?;
         let used_changes = what_if.changes.iter().filter_map(|at| change_arguments.get(*at));
         let changes = used_changes.map(|change| change.text.clone()).collect();
-        Ok(Self { what_if, changes })
+        let shows_filters = !arguments.extension_names().is_empty();
+        Ok(Self { what_if, changes, shows_filters })
     }
 
     /// Whether the state has no ClusterExtensions.
@@ -65,6 +71,13 @@ impl Extensions {
 
     /// Adds the result to a JSON value.
     pub(super) fn add_to(&self, value: &mut Value) {
+        let path_value = |path: &ExtensionPath| {
+            let mut value = path_value(path);
+            if let Some(resolution) = self.filters(path) {
+                value["resolution"] = resolution_value(&resolution);
+            }
+            value
+        };
         value["extensions"] = self.what_if.before.iter().map(path_value).collect();
         if let (Some(after), Some(comparison)) = (&self.what_if.after, self.what_if.comparison()) {
             value["extensionsWhatIf"] = json!({
@@ -102,6 +115,9 @@ impl Extensions {
         let _ = writeln!(out, "extensions: {}", parts.join(", "));
         for path in paths {
             path_text(&mut out, path, colour);
+            for line in self.filters(path).iter().flat_map(ExtensionResolution::filter_lines) {
+                let _ = writeln!(out, "    {}", escape_controls(&line));
+            }
         }
         if let Some(comparison) = self.what_if.comparison() {
             let (rows, same) = differences(&comparison);
@@ -109,6 +125,21 @@ impl Extensions {
             difference(&mut out, rows, same);
         }
         out
+    }
+
+    /// The first resolution of a path, if its filters are shown.
+    fn filters(&self, path: &ExtensionPath) -> Option<ExtensionResolution> {
+        let result = match (path.hops.first(), &path.end) {
+            (Some(choice), _) => Ok(choice.clone()),
+            (None, ExtensionEnd::Failed(failed)) => Err(Box::new(failed.failure.clone())),
+            (None, ExtensionEnd::Best | ExtensionEnd::Stranded(_)) => return None,
+        };
+        self.shows_filters.then(|| ExtensionResolution {
+            request: path.request.clone(),
+            installed: path.installed.clone(),
+            result,
+            unread: Vec::new(),
+        })
     }
 
     /// The exit code, combined with that of the namespaces.

@@ -29,6 +29,7 @@ use crate::cluster::{ClusterHandle, ConnectionArguments, read_registries};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
 use argument::ChangeArgument;
+use argument::ResolveTarget;
 use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -48,9 +49,10 @@ use std::path::PathBuf;
 /// subscribes to them; otherwise, or with `--cluster`, the cluster that the kubeconfig names.
 #[derive(Args, Debug)]
 pub struct ResolveArguments {
-    /// Packages to subscribe to, in addition to the Subscriptions of the state.
+    /// Packages to subscribe to, in addition to the Subscriptions of the state; or clusterextension/NAME to
+    /// resolve only that ClusterExtension of the state.
     #[arg(value_name = "[CATALOG/]PACKAGE[:CHANNEL][@VERSION]", conflicts_with = "universe")]
-    packages: Vec<PackageRequest>,
+    targets: Vec<ResolveTarget>,
     /// Content of the CatalogSource with this name, or of a new one (repeatable).
     #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", value_parser = argument::catalog_folder, conflicts_with = "universe")]
     catalogs: Vec<FolderOverride>,
@@ -105,11 +107,29 @@ pub struct ResolveArguments {
 }
 
 impl ResolveArguments {
+    /// The requested packages.
+    fn packages(&self) -> Vec<PackageRequest> {
+        let packages = self.targets.iter().filter_map(|target| match target {
+            ResolveTarget::Package(package) => Some(package.clone()),
+            ResolveTarget::Extension(_) => None,
+        });
+        packages.collect()
+    }
+
+    /// The names of the ClusterExtensions that are resolved; none for all.
+    fn extension_names(&self) -> Vec<&str> {
+        let names = self.targets.iter().filter_map(|target| match target {
+            ResolveTarget::Package(_) => None,
+            ResolveTarget::Extension(name) => Some(&**name),
+        });
+        names.collect()
+    }
+
     /// Whether the command reads a cluster.
-    pub const fn needs_cluster(&self) -> bool {
+    pub fn needs_cluster(&self) -> bool {
         let names_cluster = self.cluster || self.connection.cluster.is_named();
         names_cluster
-            || self.universe.is_none() && self.states.is_empty() && self.packages.is_empty()
+            || self.universe.is_none() && self.states.is_empty() && self.packages().is_empty()
     }
 }
 

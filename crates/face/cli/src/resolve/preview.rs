@@ -15,6 +15,7 @@ use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::Cause;
 use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::quote;
+use mainstay_object::Object;
 use mainstay_resolver::CatalogKey;
 use mainstay_resolver::fixture::{Fixture, cause_json};
 use mainstay_version::parse_tolerant;
@@ -56,6 +57,8 @@ pub(super) async fn run<C: ClusterHandle>(
             existing = cluster.namespaces().await;
         }
     }
+    let packages = arguments.packages();
+    restrict_to_extensions(arguments, &mut state)?;
     let complete = cluster.is_some() || !arguments.installed.is_empty();
     state.note_deleted_versions(complete).map_err(|error| failure::missing_versions(&error))?;
     if let Some(version) = &arguments.kube_version {
@@ -67,7 +70,7 @@ pub(super) async fn run<C: ClusterHandle>(
     let overrides = CatalogOverrides {
         folders: &arguments.catalogs,
         priorities: &arguments.priorities,
-        requests_packages: !arguments.packages.is_empty(),
+        requests_packages: !packages.is_empty(),
     };
     let targets = ChangeTargets::of(&changes, &state, &namespaces, overrides.requests_packages)
         .map_err(|error| failure::target(&error, &arguments.changes))?;
@@ -95,7 +98,7 @@ pub(super) async fn run<C: ClusterHandle>(
         state: &state,
         global_namespace: global,
         namespaces: &namespaces,
-        requests: &arguments.packages,
+        requests: &packages,
         installed: &arguments.installed,
         changes: &changes,
         targets: &targets,
@@ -118,7 +121,7 @@ pub(super) async fn run<C: ClusterHandle>(
     };
     // ClusterExtensions belong to no namespace.
     let extensions = if arguments.namespace.is_none() {
-        Extensions::of(&folders, &state, &overrides, &changes, &arguments.changes)?
+        Extensions::of(&folders, &state, &overrides, &changes, arguments)?
     } else {
         Extensions::default()
     };
@@ -161,6 +164,39 @@ pub(super) async fn run<C: ClusterHandle>(
     Ok(if final_catalogs.has_unusable_folder() { ExitStatus::Unresolved } else { exit })
 }
 
+/// Restricts a state to the ClusterExtensions that the arguments name. Without requested packages, operators
+/// of OLM classic are left out.
+///
+/// # Errors
+/// The state has no ClusterExtension of a name.
+fn restrict_to_extensions(
+    arguments: &ResolveArguments,
+    state: &mut ClusterState,
+) -> Result<(), CommandFailure> {
+    let names = arguments.extension_names();
+    if names.is_empty() {
+        return Ok(());
+    }
+    for name in &names {
+        if state.extensions.iter().any(|extension| extension.name() == *name) {
+            continue;
+        }
+        let whose = if arguments.needs_cluster() { "cluster" } else { "state" };
+        let cause = Cause::new(format!("the {whose} has no ClusterExtension {}", quote(name)));
+        let known: Vec<&str> = state.extensions.iter().map(Object::name).take(5).collect();
+        return Err(CommandFailure::usage(match known.as_slice() {
+            [] => cause.remedy("give its manifest with --state FILE, or `--state -`"),
+            known => cause.remedy(format!("name one of {}", known.join(", "))),
+        }));
+    }
+    state.extensions.retain(|extension| names.contains(&extension.name()));
+    if arguments.packages().is_empty() {
+        state.namespaces.clear();
+        state.sources.clear();
+    }
+    Ok(())
+}
+
 /// Reads saved states.
 fn saved_states(io: &mut CommandIo<'_>, files: &[String]) -> Result<ClusterState, CommandFailure> {
     if files.iter().filter(|argument| *argument == "-").count() > 1 {
@@ -185,7 +221,7 @@ fn namespaces(
     existing: Option<&[String]>,
 ) -> Result<Vec<String>, CommandFailure> {
     let Some(namespace) = &arguments.namespace else {
-        let requests_objects = !arguments.packages.is_empty()
+        let requests_objects = !arguments.packages().is_empty()
             || !arguments.installed.is_empty()
             || arguments.save.is_some();
         let namespaces = namespaces_to_resolve(state, changes, requests_objects);
@@ -211,7 +247,7 @@ fn one_namespace(
     if namespaces.len() < 2 {
         return Ok(());
     }
-    let package = arguments.packages.first().map(ToString::to_string);
+    let package = arguments.packages().first().map(ToString::to_string);
     let installed = arguments.installed.first().map(|bundle| format!("--installed {bundle}"));
     let save = arguments.save.as_ref().map(|file| format!("--save {}", file.display()));
     match package.or(installed).or(save) {

@@ -30,7 +30,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 /// How kubectl writes the kind.
-const KINDS: [&str; 4] = [
+pub(crate) const EXTENSION_KINDS: [&str; 4] = [
     "clusterextension",
     "clusterextensions",
     "clusterextension.olm.operatorframework.io",
@@ -42,7 +42,7 @@ const MAX_NAMES: usize = 20;
 /// The name of the ClusterExtension in an argument such as `clusterextension/NAME`.
 pub(super) fn name_in(argument: &str) -> Option<&str> {
     let (kind, name) = argument.split_once('/')?;
-    KINDS.contains(&&*kind.to_lowercase()).then_some(name)
+    EXTENSION_KINDS.contains(&&*kind.to_lowercase()).then_some(name)
 }
 
 /// Uninstalls a ClusterExtension.

@@ -10,6 +10,8 @@
 mod extension;
 mod kept_crds;
 
+pub(crate) use extension::EXTENSION_KINDS;
+
 use crate::catalog::{Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError, ClusterWriter};
 use crate::exit::{CommandFailure, ExitStatus};

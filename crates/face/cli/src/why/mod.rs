@@ -8,6 +8,8 @@
 mod olm_v1;
 mod resolution;
 
+pub(crate) use resolution::value as resolution_value;
+
 use crate::catalog::{Format, escape_controls};
 use crate::cluster::{
     ClusterHandle, ClusterReadError, ConnectionArguments, Listing, namespaces_of_catalogs,

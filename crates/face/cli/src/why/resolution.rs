@@ -5,7 +5,7 @@ use mainstay_resolver::extension::{CatalogCounts, CatalogEvaluation, CatalogResu
 use serde_json::{Value, json};
 
 /// A resolution: the choice or the failure, and what each filter left.
-pub(super) fn value(resolution: &ExtensionResolution) -> Value {
+pub(crate) fn value(resolution: &ExtensionResolution) -> Value {
     let considered = resolution.considered();
     let counts = CatalogCounts::of(considered);
     let catalogs = considered.iter().map(|result| catalog_value(resolution, result));

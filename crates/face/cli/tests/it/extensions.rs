@@ -250,3 +250,43 @@ spec: {name: tea, channel: next, source: shop, sourceNamespace: olm}
     note: --save writes one namespace; ClusterExtensions are not saved
     ");
 }
+
+#[test]
+fn named_extension_is_resolved_alone_with_the_counts_of_each_filter() {
+    let classic = "
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: my-tea, namespace: kitchen}
+spec: {name: tea, channel: next, source: shop, sourceNamespace: olm}
+";
+    let place = place().file("both.yaml", format!("{STATE}{classic}"));
+    let named = "clusterextension/new-tea --state both.yaml --catalog shop=shop";
+    insta::assert_snapshot!(exit_code_and_output(&place.resolve(named)), @r"
+    0
+    extensions: 1 to install
+      install new-tea (package tea from shop)
+        now        tea.v4
+        end        the best version that the spec allows
+        1 ClusterCatalog, 1 available, 1 readable, 1 with the package, 1 with a bundle that fits, 1 after deprecations, 1 of the highest priority
+        shop (priority 7): 5 bundles, 4 in channel stable, 4 not deprecated; the best is tea.v4
+    ");
+    // The manifest alone, with a catalog that the cluster does not have.
+    let greedy = "clusterextensions.olm.operatorframework.io/greedy --state greedy.yaml --catalog new=shop -o json";
+    let answer = place.resolve(greedy);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    let value: Value = serde_json::from_str(&answer.out).unwrap();
+    let extension = &value["extensions"][0];
+    assert_eq!(
+        extension["error"],
+        "error upgrading from currently installed version \"2.0.0\": no bundles found for package \"tea\" matching version \"4.x\""
+    );
+    assert_eq!(
+        extension["resolution"]["catalogs"][0]["counts"],
+        json!({"bundles": 5, "inChannels": 5, "inVersion": 1, "successors": 0, "notDeprecated": 0})
+    );
+    assert_eq!(value["namespaces"], json!([]));
+    let unknown = place.resolve("clusterextension/coffee --state greedy.yaml --catalog new=shop");
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+    assert!(unknown.err.contains("name one of greedy"), "{unknown:?}");
+}

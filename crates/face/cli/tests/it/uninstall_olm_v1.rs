@@ -114,7 +114,6 @@ fn find(cluster: &RecordedCluster, name: &str) -> Object {
     objects.iter().find(|object| object.name() == name).unwrap().clone()
 }
 
-// shows DEL-01
 #[test]
 fn preview_names_each_object_that_would_be_lost_and_who_uses_its_kind() {
     let cluster = with_users();
@@ -145,6 +144,7 @@ fn loss_of_data_must_be_confirmed() {
         let cluster = self::cluster();
         let done = uninstall(&cluster, NEVER, flag);
         assert_eq!((done.code, &*done.err), (0, ""), "{flag}");
+        // shows DEL-04
         // The object that only has the labels stays.
         assert_eq!(names(&cluster), ["ConfigMap forged"], "{flag}");
     }

@@ -221,9 +221,11 @@ fn notes(cluster: &ClusterObjects, extension: &Object, is_healthy: bool) -> Vec<
     for (name, why) in &resolution.unread {
         let reasons: Vec<&str> = why.children().iter().map(Cause::what).collect();
         let reasons = if reasons.is_empty() { vec![why.what()] } else { reasons };
+        let remedy = why.remedies().first().map(|remedy| format!("; {remedy}"));
         notes.push(format!(
-            "ClusterCatalog {name} could not be read from here: {}",
-            reasons.join("; ")
+            "ClusterCatalog {name} could not be read from here: {}{}",
+            reasons.join("; "),
+            remedy.unwrap_or_default()
         ));
     }
     let installed = extension.str(&["status", "install", "bundle", "name"]);

@@ -103,7 +103,6 @@ impl ExtensionResolution {
 
     /// The resolution as text: the choice, then the catalogs and the bundles that each filter left.
     pub fn lines(&self) -> Vec<String> {
-        let considered = self.considered();
         let mut lines = vec![match &self.result {
             Ok(choice) => format!(
                 "resolution: {} (version {}) of ClusterCatalog {}",
@@ -112,11 +111,18 @@ impl ExtensionResolution {
             Err(_) if self.is_conclusive() => "resolution: no bundle".to_owned(),
             Err(_) => "resolution: unknown, because catalogs could not be read here".to_owned(),
         }];
+        lines.extend(self.filter_lines().into_iter().map(|line| format!("  {line}")));
+        lines
+    }
+
+    /// The catalogs and bundles that each filter left, as text; empty if the request cannot be read.
+    pub fn filter_lines(&self) -> Vec<String> {
+        let considered = self.considered();
         if considered.is_empty() && self.result.is_err() {
-            return lines;
+            return Vec::new();
         }
-        lines.push(format!("  {}", self.catalog_filters(CatalogCounts::of(considered))));
-        lines.extend(considered.iter().map(|result| format!("  {}", self.catalog_line(result))));
+        let mut lines = vec![self.catalog_filters(CatalogCounts::of(considered))];
+        lines.extend(considered.iter().map(|result| self.catalog_line(result)));
         lines
     }
 

@@ -83,7 +83,7 @@ async fn release_object(
         patched => {
             patched.during("keeping an object of a deleted extension")?;
             let why = "its annotation helm.sh/resource-policy keeps it";
-            decision::log(&resource.kind, &key.name.to_string(), "kept", why);
+            decision::log(&resource.kind, key.name.to_string(), "kept", why);
         }
     }
     Ok(())
