@@ -101,10 +101,7 @@ pub(super) async fn wait_until_gone(
     timeout: Duration,
 ) -> Result<Option<Object>, CommandFailure> {
     let end = wait_until_gone_or(cluster, extension, timeout, |_| false).await?;
-    Ok(match end {
-        Ok(_) => None,
-        Err(remaining) => Some(remaining),
-    })
+    Ok(end.err())
 }
 
 /// Waits until an object is gone or meets a goal. Returns the object as it then is, none if it is gone; the
