@@ -64,7 +64,7 @@ impl ExtensionCrd {
 
 /// The objects of a kind that would be lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataLoss {
+pub struct LostObjects {
     /// The name of the CustomResourceDefinition.
     pub crd: String,
     /// The kind of the objects.
@@ -79,7 +79,7 @@ pub struct ExtensionRemovalPlan {
     /// What goes, what stays, and what would hang. The garbage collector carries out most steps.
     pub plan: UninstallPlan,
     /// The objects of the kinds of the extension that would be lost.
-    pub losses: Vec<DataLoss>,
+    pub losses: Vec<LostObjects>,
     /// The users of CustomResourceDefinitions that go, each with its reason.
     pub users: Vec<PlanItem>,
     /// The CustomResourceDefinitions that stay, as they are now.
@@ -289,7 +289,7 @@ fn count_text(crd: &ExtensionCrd) -> String {
 }
 
 /// The objects of a kind that are lost; none if the kind has none.
-fn loss(crd: &ExtensionCrd) -> Option<DataLoss> {
+fn loss(crd: &ExtensionCrd) -> Option<LostObjects> {
     let place = |object: &Object| (object.namespace().to_owned(), object.name().to_owned());
     let objects = crd.objects.as_ref().map(|objects| {
         let mut places: Vec<(String, String)> = objects.iter().map(place).collect();
@@ -297,7 +297,7 @@ fn loss(crd: &ExtensionCrd) -> Option<DataLoss> {
         places
     });
     let is_loss = objects.as_ref().is_none_or(|objects| !objects.is_empty());
-    is_loss.then(|| DataLoss {
+    is_loss.then(|| LostObjects {
         crd: crd.definition.name().to_owned(),
         kind: crd.kind().to_owned(),
         objects,

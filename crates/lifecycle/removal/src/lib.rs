@@ -21,8 +21,8 @@ mod parts;
 mod target;
 
 pub use extension::{
-    DataLoss, ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest, is_kept,
-    is_owned_by_extension, plan_extension_removal,
+    ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest, LostObjects,
+    is_kept, is_owned_by_extension, plan_extension_removal,
 };
 
 use mainstay_api::Operator;

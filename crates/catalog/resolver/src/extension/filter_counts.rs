@@ -83,8 +83,7 @@ impl CatalogCounts {
         best.retain(|(deprecated, _)| *deprecated == all_deprecated);
         counts.not_deprecated = best.len();
         let top = best.iter().map(|(_, priority)| *priority).max();
-        counts.of_top_priority =
-            best.iter().filter(|(_, priority)| Some(*priority) == top).count();
+        counts.of_top_priority = best.iter().filter(|(_, priority)| Some(*priority) == top).count();
         counts
     }
 }

@@ -16,7 +16,7 @@ use http::Uri;
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_catalog::MemorySource;
 use mainstay_cause::Cause;
-use mainstay_explain::CatalogContent;
+use mainstay_explain::FetchedPackage;
 use mainstay_object::{Object, builtin};
 use mainstay_resolver::extension::read_package;
 use std::fmt::Write as _;
@@ -136,13 +136,13 @@ pub(crate) async fn package_content(
     cluster: &impl ClusterHandle,
     catalog: &Object,
     package: &str,
-) -> CatalogContent {
+) -> FetchedPackage {
     if is_switched_off(catalog) || catalog.condition("Serving") != Some("True") {
-        return CatalogContent::NotServed;
+        return FetchedPackage::NotServed;
     }
     let server = match CatalogServer::of(cluster, catalog).await {
         Ok(server) => server,
-        Err(failure) => return CatalogContent::Unread(failure.cause),
+        Err(failure) => return FetchedPackage::Unread(failure.cause),
     };
     let documents = async {
         match server.package_documents(cluster, package).await? {
@@ -153,7 +153,7 @@ pub(crate) async fn package_content(
     };
     let documents: Vec<(String, Vec<u8>)> = match documents.await {
         Ok(documents) => documents,
-        Err(error) => return CatalogContent::Unread(server.unreadable(catalog, error)),
+        Err(error) => return FetchedPackage::Unread(server.unreadable(catalog, error)),
     };
     let documents: Vec<u8> = documents
         .into_iter()
@@ -163,10 +163,10 @@ pub(crate) async fn package_content(
         })
         .collect();
     match read_package(package, &documents) {
-        Ok(content) => CatalogContent::Read(content),
+        Ok(content) => FetchedPackage::Read(content),
         Err(error) => {
             let package = mainstay_gocompat::quote(package);
-            CatalogContent::Invalid(format!("error loading package {package}: {error}"))
+            FetchedPackage::Invalid(format!("error loading package {package}: {error}"))
         }
     }
 }

@@ -21,7 +21,7 @@ use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, builtin};
 use mainstay_removal::{
-    DataLoss, ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest,
+    ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest, LostObjects,
     plan_extension_removal,
 };
 use serde_json::{Value, json};
@@ -205,8 +205,8 @@ fn text(
 }
 
 /// The objects of a kind that would be lost, by namespace.
-fn loss_text(loss: &DataLoss) -> String {
-    let DataLoss { crd, kind, objects } = loss;
+fn loss_text(loss: &LostObjects) -> String {
+    let LostObjects { crd, kind, objects } = loss;
     let Some(objects) = objects else {
         return format!("  all objects of {crd}, which your account may not list\n");
     };

@@ -7,7 +7,7 @@ use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
 use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_cause::Cause;
 use mainstay_explain::{
-    CatalogContent, ClusterObjects, ExplainedKind, ExplainedObject, ExtensionResolution,
+    ClusterObjects, ExplainedKind, ExplainedObject, ExtensionResolution, FetchedPackage,
     HiddenKind, selected_catalogs,
 };
 use mainstay_object::{Object, Resource, builtin};
@@ -30,7 +30,7 @@ pub(super) async fn read(
     let mut listing = Listing::default();
     listing.add_in_all_namespaces(cluster, own_kind, None, &BTreeSet::new()).await?;
     if target.kind == ExplainedKind::ClusterCatalog {
-        return Ok(known(listing, None));
+        return Ok(cluster_objects(listing, None));
     }
     for kind in [&CLUSTER_EXTENSION, &CLUSTER_CATALOG, &CLUSTER_OBJECT_SET] {
         if kind != own_kind {
@@ -43,7 +43,7 @@ pub(super) async fn read(
             .and_then(|set| set.label(OWNER_NAME_LABEL))
             .map(str::to_owned),
     };
-    let Some(name) = extension_name else { return Ok(known(listing, None)) };
+    let Some(name) = extension_name else { return Ok(cluster_objects(listing, None)) };
     let extension = find(&listing, &CLUSTER_EXTENSION, &name).cloned();
     match &extension {
         Some(extension) if !extension.is_terminating() => {
@@ -63,10 +63,10 @@ pub(super) async fn read(
         }
         _ => None,
     };
-    Ok(known(listing, resolution))
+    Ok(cluster_objects(listing, resolution))
 }
 
-fn known(listing: Listing, resolution: Option<ExtensionResolution>) -> ClusterObjects {
+fn cluster_objects(listing: Listing, resolution: Option<ExtensionResolution>) -> ClusterObjects {
     ClusterObjects {
         objects: listing.objects,
         hidden: listing.hidden,
@@ -170,7 +170,7 @@ async fn resolve(
         let content = if selected.contains(catalog.name()) {
             package_content(cluster, catalog, package).await
         } else {
-            CatalogContent::NotServed
+            FetchedPackage::NotServed
         };
         contents.push((catalog.clone(), content));
     }

@@ -145,13 +145,13 @@ fn why(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput {
     CommandOutput::of(exit as u8, out, err)
 }
 
-fn shown(output: &CommandOutput) -> String {
+fn exit_code_and_text(output: &CommandOutput) -> String {
     format!("{}\n{}{}", output.code, output.out, output.err)
 }
 
 #[test]
 fn failed_resolution_has_the_counts_of_each_filter() {
-    insta::assert_snapshot!(shown(&why(cluster(), "clusterextension/tea")));
+    insta::assert_snapshot!(exit_code_and_text(&why(cluster(), "clusterextension/tea")));
     let again = why(cluster(), "clusterextensions.olm.operatorframework.io tea");
     assert_eq!(again.out, why(cluster(), "clusterextension/tea").out);
     let json = why(cluster(), "clusterextension/tea -o json");
@@ -164,7 +164,7 @@ fn failed_resolution_has_the_counts_of_each_filter() {
 
 #[test]
 fn installed_extension_is_followed_to_the_container_that_crashes() {
-    insta::assert_snapshot!(shown(&why(cluster(), "clusterextension/pot")));
+    insta::assert_snapshot!(exit_code_and_text(&why(cluster(), "clusterextension/pot")));
     let healthy = cluster();
     healthy.objects.borrow_mut().retain(|object| object.kind() != "Deployment");
     let output = why(healthy, "clusterextension/pot");
@@ -182,7 +182,7 @@ fn catalog_that_this_machine_cannot_read_is_a_note() {
         documents: |_, _| Err(CatalogReadError::Unreachable(Cause::new("connection refused"))),
         ..cluster()
     };
-    insta::assert_snapshot!(shown(&why(unreachable.clone(), "clusterextension/tea")));
+    insta::assert_snapshot!(exit_code_and_text(&why(unreachable.clone(), "clusterextension/tea")));
     let json = why(unreachable, "clusterextension/tea -o json");
     let value: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(value["resolution"]["conclusive"], false);

@@ -27,7 +27,7 @@ pub(crate) fn deleted_extension_finding(
     }
     let causes =
         if causes.is_empty() {
-            vec![Cause::new(format!("nothing deletes {}", named(&remains))).remedy(format!(
+            vec![Cause::new(format!("nothing deletes {}", first_names(&remains))).remedy(format!(
                 "delete them: mainstay uninstall clusterextension/{}",
                 target.name
             ))]
@@ -72,7 +72,9 @@ pub(super) fn causes(cluster: &ClusterObjects, extension: &Object) -> Vec<Cause>
                 let owned: Vec<String> = owned_objects(cluster, name).map(object_text).collect();
                 let what = match owned.as_slice() {
                     [] => "it waits for the objects that it owns".to_owned(),
-                    owned => format!("it waits for the objects that it owns: {}", named(owned)),
+                    owned => {
+                        format!("it waits for the objects that it owns: {}", first_names(owned))
+                    }
                 };
                 causes.push(Cause::new(what).because_all(leftover_causes(cluster, name)));
             }
@@ -129,7 +131,7 @@ fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
     cause
         .because(Cause::new(format!(
             "{} {} finalizers, which only the operator removes: {}",
-            named(&names),
+            first_names(&names),
             if names.len() == 1 { "has" } else { "have" },
             finalizers.join(", ")
         )))
@@ -142,7 +144,7 @@ fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
 }
 
 /// Names of objects, the first ones in full.
-fn named(objects: &[String]) -> String {
+fn first_names(objects: &[String]) -> String {
     let shown: Vec<&str> = objects.iter().take(MAX_OBJECTS).map(String::as_str).collect();
     match objects.len() - shown.len() {
         0 => shown.join(", "),

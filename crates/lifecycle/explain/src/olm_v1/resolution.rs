@@ -25,7 +25,7 @@ pub struct ExtensionResolution {
 
 /// What the caller knows about a package in a ClusterCatalog.
 #[derive(Clone, Debug)]
-pub enum CatalogContent {
+pub enum FetchedPackage {
     /// The content of the package; none if the catalog does not have the package.
     Read(Option<PackageContent>),
     /// The documents of the package cannot be decoded: the controller cannot use them either.
@@ -40,9 +40,9 @@ pub enum CatalogContent {
 /// and that are not switched off.
 pub fn selected_catalogs<'c>(extension: &Object, catalogs: &'c [Object]) -> BTreeSet<&'c str> {
     let unread = Cause::new("the catalog is not read yet");
-    let contents: Vec<(Object, CatalogContent)> = catalogs
+    let contents: Vec<(Object, FetchedPackage)> = catalogs
         .iter()
-        .map(|catalog| (catalog.clone(), CatalogContent::Unread(unread.clone())))
+        .map(|catalog| (catalog.clone(), FetchedPackage::Unread(unread.clone())))
         .collect();
     let resolution = ExtensionResolution::of(extension, &contents);
     let names = catalogs.iter().map(Object::name);
@@ -51,16 +51,16 @@ pub fn selected_catalogs<'c>(extension: &Object, catalogs: &'c [Object]) -> BTre
 
 impl ExtensionResolution {
     /// Resolves a ClusterExtension.
-    pub fn of(extension: &Object, catalogs: &[(Object, CatalogContent)]) -> Self {
+    pub fn of(extension: &Object, catalogs: &[(Object, FetchedPackage)]) -> Self {
         let request = ExtensionRequest::of(extension);
         let installed = InstalledExtensionBundle::of(extension);
         let mut unread = Vec::new();
         let inputs = catalogs.iter().map(|(catalog, content)| {
             let content = match content {
-                CatalogContent::Read(content) => InputCatalogContent::Package(content.as_ref()),
-                CatalogContent::Invalid(why) => InputCatalogContent::Failed(why.clone()),
-                CatalogContent::NotServed => InputCatalogContent::NotServed,
-                CatalogContent::Unread(why) => {
+                FetchedPackage::Read(content) => InputCatalogContent::Package(content.as_ref()),
+                FetchedPackage::Invalid(why) => InputCatalogContent::Failed(why.clone()),
+                FetchedPackage::NotServed => InputCatalogContent::NotServed,
+                FetchedPackage::Unread(why) => {
                     unread.push((catalog.name().to_owned(), why.clone()));
                     InputCatalogContent::NotLoaded
                 }

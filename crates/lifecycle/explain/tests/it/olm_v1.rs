@@ -3,8 +3,8 @@
 use crate::explanations::objects;
 use mainstay_cause::Cause;
 use mainstay_explain::{
-    CatalogContent, ClusterObjects, ExplainedKind, ExplainedObject, Explanation,
-    ExtensionResolution, explain, selected_catalogs,
+    ClusterObjects, ExplainedKind, ExplainedObject, Explanation, ExtensionResolution,
+    FetchedPackage, explain, selected_catalogs,
 };
 use mainstay_object::Object;
 use mainstay_resolver::extension::read_package;
@@ -100,14 +100,14 @@ const PACKAGE: &str = r#"
 "#;
 
 /// The explanation with this content of the ClusterCatalog `shop`; `market` is not served.
-fn resolved(extension: &str, shop: CatalogContent) -> String {
-    resolved_with(extension, shop, CatalogContent::NotServed)
+fn resolved(extension: &str, shop: FetchedPackage) -> String {
+    resolved_with(extension, shop, FetchedPackage::NotServed)
 }
 
 /// The explanation with these contents of the ClusterCatalogs.
-fn resolved_with(extension: &str, shop: CatalogContent, market: CatalogContent) -> String {
+fn resolved_with(extension: &str, shop: FetchedPackage, market: FetchedPackage) -> String {
     let objects = objects(&[extension, CATALOGS]);
-    let contents: Vec<(Object, CatalogContent)> = objects
+    let contents: Vec<(Object, FetchedPackage)> = objects
         .iter()
         .filter(|object| object.kind() == "ClusterCatalog")
         .map(|catalog| {
@@ -120,8 +120,8 @@ fn resolved_with(extension: &str, shop: CatalogContent, market: CatalogContent) 
     text(&explain(&cluster, &target(ExplainedKind::ClusterExtension, "tea")).unwrap())
 }
 
-fn package() -> CatalogContent {
-    CatalogContent::Read(read_package("teapot", PACKAGE.as_bytes()).unwrap())
+fn package() -> FetchedPackage {
+    FetchedPackage::Read(read_package("teapot", PACKAGE.as_bytes()).unwrap())
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn failed_resolution_is_explained_filter_by_filter() {
     let greedy =
         |message: &str| failing("Retrying", message).replace("version: 2.x", "version: 3.x");
     let message = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"teapot\" matching version \"3.x\" in channels [stable]";
-    let market = CatalogContent::Read(None);
+    let market = FetchedPackage::Read(None);
     insta::assert_snapshot!(resolved_with(&greedy(message), package(), market));
     // Without the content of the catalogs, the message stays alone.
     insta::assert_snapshot!(why_extension(&[&greedy(message)]));
@@ -146,12 +146,12 @@ fn failed_resolution_is_explained_filter_by_filter() {
 fn catalog_that_is_not_served_is_the_cause_of_a_resolution_that_reads_it() {
     let message = "error walking catalogs: error getting package \"teapot\" from catalog \"market\": catalog \"market\" is not being served";
     let extension = failing("Retrying", message);
-    insta::assert_snapshot!(resolved(&extension, CatalogContent::Read(None)));
+    insta::assert_snapshot!(resolved(&extension, FetchedPackage::Read(None)));
 }
 
 #[test]
 fn unread_catalog_is_a_note_and_never_a_cause() {
-    let unread = CatalogContent::Unread(
+    let unread = FetchedPackage::Unread(
         Cause::new("ClusterCatalog shop cannot be read").because(Cause::new("connection refused")),
     );
     let message = "no bundles found for package \"teapot\"";

@@ -4,10 +4,10 @@ use super::account;
 use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::bundle;
 use super::failure::Failure;
-use super::kept;
 use super::preflight;
 use super::releases::{self, History, ReleasePlan};
 use super::resolve::{self, CatalogInput, Resolution};
+use super::retained_objects;
 use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress, Report};
 use crate::account_client::AccountClient;
 use crate::context::Context;
@@ -268,7 +268,7 @@ impl Controller {
             .iter()
             .partition(|name| FINALIZERS.contains(&name.as_str()));
         if !ours.is_empty() {
-            kept::release(&self.context, extension).await?;
+            retained_objects::release(&self.context, extension).await?;
             self.write_finalizers(extension, &json!(others)).await?;
         }
         Ok(Action::Done)

@@ -16,19 +16,19 @@ mod apply;
 mod bundle;
 mod controller;
 mod failure;
-mod kept;
 mod managed;
 mod object_sets;
 mod preflight;
 mod releases;
 mod resolve;
+mod retained_objects;
 mod status;
 mod turns;
 
 pub(crate) use controller::register;
-pub(crate) use kept::release_patch;
 pub(crate) use managed::ManagedObjects;
 pub(crate) use releases::ReleaseHead;
+pub(crate) use retained_objects::release_patch;
 pub(crate) use turns::Turns;
 
 /// The kind of the owner of objects.
