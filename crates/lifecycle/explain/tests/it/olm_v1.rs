@@ -412,6 +412,18 @@ fn stuck_deletion_names_finalizers_and_the_objects_that_are_waited_for() {
     ]));
     // The extension itself is gone.
     insta::assert_snapshot!(why_extension(&[LEFTOVERS]));
+    let kept = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: pots.x.io
+  annotations: {helm.sh/resource-policy: keep}
+  labels: {olm.operatorframework.io/owner-kind: ClusterExtension, olm.operatorframework.io/owner-name: tea}
+";
+    let of_tea = target(ExplainedKind::ClusterExtension, "tea");
+    assert!(explanation(&[kept], &of_tea).is_healthy());
+    let left = kept.replace("policy: keep", "policy: delete");
+    assert!(!explanation(&[&left], &of_tea).is_healthy());
     let nothing = ClusterObjects::default();
     let unknown = explain(&nothing, &target(ExplainedKind::ClusterExtension, "tea")).unwrap_err();
     insta::assert_snapshot!(unknown.render());
