@@ -297,7 +297,8 @@ impl<'m> Collision<'m> {
                 "see whose it is: kubectl get {kind_word} {name}{flag} -o yaml --show-managed-fields"
             ))
             .remedy(format!(
-                "if nothing needs it, delete it; the installation then goes on: kubectl delete {kind_word} {name}{flag}"
+                "{}; the installation then goes on: kubectl delete {kind_word} {name}{flag}",
+                delete_condition(kind)
             ))
     }
 }
@@ -330,7 +331,8 @@ fn collision_reports(reports: &str) -> Vec<Cause> {
                     "see whose it is: kubectl get {word} {name}{flag} -o yaml --show-managed-fields"
                 ))
                 .remedy(format!(
-                    "if nothing needs it, delete it; the rollout then goes on: kubectl delete {word} {name}{flag}"
+                    "{}; the rollout then goes on: kubectl delete {word} {name}{flag}",
+                    delete_condition(kind)
                 )),
         );
     }
@@ -338,6 +340,15 @@ fn collision_reports(reports: &str) -> Vec<Cause> {
         causes.push(Cause::new(format!("objects belong to something else: {reports}")));
     }
     causes
+}
+
+/// When an object of a kind may be deleted: a CustomResourceDefinition takes the objects of its kind along.
+fn delete_condition(kind: &str) -> &'static str {
+    if kind == "CustomResourceDefinition" {
+        "if nothing needs it, and all objects of its kind may be lost, delete it"
+    } else {
+        "if nothing needs it, delete it"
+    }
 }
 
 /// Kind, namespace and name in a title such as `Deployment.apps/v1 NAMESPACE/NAME`.
