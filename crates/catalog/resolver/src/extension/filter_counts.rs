@@ -132,8 +132,8 @@ mod tests {
             let choice = resolve(&request, installed, &catalogs).unwrap();
             let counts = choice.considered[0].bundle_counts().unwrap();
             let BundleCounts { all, in_channels, in_range, successors, not_deprecated } = counts;
-            // shows PATH-05
             let found = [all, in_channels, in_range, successors, not_deprecated];
+            // shows PATH-05
             assert_eq!(found, expected, "{channels:?} {version:?} {installed:?}");
         }
     }
