@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
-    CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError, ObjectPage,
+    AcceptedWrite, CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError,
+    ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
 };
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
@@ -228,6 +229,19 @@ impl ClusterHandle for DirectClusterHandle {
     ) -> Result<Vec<u8>, CatalogReadError> {
         let cause = Cause::new(format!("nobody reads the documents at {path} to uninstall"));
         Err(CatalogReadError::Failed(cause))
+    }
+}
+
+impl ClusterWriter for DirectClusterHandle {
+    async fn write(
+        &self,
+        kind: &Resource,
+        write: ObjectWrite<'_>,
+        _: bool,
+    ) -> Result<AcceptedWrite, ClusterWriteError> {
+        let (kind, name) = (&kind.kind, write.object().name());
+        let cause = Cause::new(format!("nothing but deletions uninstalls, not a write of {kind} {name}"));
+        Err(ClusterWriteError::Failed(cause))
     }
 }
 

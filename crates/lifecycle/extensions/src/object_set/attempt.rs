@@ -163,9 +163,10 @@ pub(super) async fn archive(
 /// # Errors
 /// Why an object cannot be released.
 pub(super) async fn release(context: &Context, set: &ClusterObjectSet) -> Result<(), String> {
-    let Ok(content) = content(context, set).await else { return Ok(()) };
+    let Ok(objects) = read_objects(context, set).await else { return Ok(()) };
+    let Ok(content) = content(context, set, Arc::new(objects)).await else { return Ok(()) };
     let identity = ObjectSetIdentity::from(set);
-    Box::pin(release_kept(context, &content.client, &identity, &content.phases)).await
+    Box::pin(release_kept(context, &content.client, &identity, &content.objects.phases)).await
 }
 
 /// Applies the objects of an active set.
