@@ -5,19 +5,19 @@
 
 use super::package_content::{PackageBundle, PackageContent};
 use mainstay_updates::{EntryEdges, Graph, GraphBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// A document of any schema: its fields that count for resolution.
 #[derive(Deserialize)]
 struct Document<'d> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "default_if_null")]
     schema: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "default_if_null")]
     package: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "default_if_null")]
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "default_if_null")]
     image: String,
     /// Entries of a channel, or deprecations.
     #[serde(borrow, default)]
@@ -30,9 +30,13 @@ struct Document<'d> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ChannelEntry {
+    #[serde(deserialize_with = "default_if_null")]
     name: String,
+    #[serde(deserialize_with = "default_if_null")]
     replaces: String,
-    skips: Option<Vec<String>>,
+    #[serde(deserialize_with = "default_if_null")]
+    skips: Vec<Option<String>>,
+    #[serde(deserialize_with = "default_if_null")]
     skip_range: String,
 }
 
@@ -40,7 +44,9 @@ struct ChannelEntry {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Deprecation {
+    #[serde(deserialize_with = "default_if_null")]
     reference: Reference,
+    #[serde(deserialize_with = "default_if_null")]
     message: String,
 }
 
@@ -48,14 +54,16 @@ struct Deprecation {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Reference {
+    #[serde(deserialize_with = "default_if_null")]
     schema: String,
+    #[serde(deserialize_with = "default_if_null")]
     name: String,
 }
 
 /// A property of a bundle.
 #[derive(Deserialize)]
 struct Property<'d> {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type", default, deserialize_with = "default_if_null")]
     kind: String,
     #[serde(borrow)]
     value: &'d RawValue,
@@ -65,8 +73,16 @@ struct Property<'d> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PackageProperty {
+    #[serde(deserialize_with = "default_if_null")]
     version: String,
     release: Option<String>,
+}
+
+/// Reads a value that Go decodes to its zero value if it is null.
+fn default_if_null<'d, T: Default + Deserialize<'d>, D: Deserializer<'d>>(
+    decoder: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(decoder)?.unwrap_or_default())
 }
 
 /// Reads a package from documents in JSON, one after another: the package itself, its channels, bundles and
@@ -123,8 +139,7 @@ fn add_channel(
     channel: &Document<'_>,
 ) -> Result<GraphBuilder, serde_json::Error> {
     for entry in list::<ChannelEntry>(channel.entries)? {
-        let skips = entry.skips.unwrap_or_default();
-        let skips: Vec<&str> = skips.iter().map(String::as_str).collect();
+        let skips: Vec<&str> = entry.skips.iter().flatten().map(String::as_str).collect();
         let edges = EntryEdges {
             replaces: (!entry.replaces.is_empty()).then_some(&*entry.replaces),
             skips: &skips,
@@ -212,6 +227,25 @@ mod tests {
         let choice = resolve(&request, Some(&installed), &catalogs).unwrap();
         // A deprecated successor counts only if there is no other.
         assert_eq!((&*choice.bundle, &*choice.image), ("a.v2", "i2"));
+    }
+
+    /// As Go decodes them.
+    #[test]
+    fn null_is_an_empty_field() {
+        let lines = concat!(
+            r#"{"schema":"olm.package","name":"a","image":null,"entries":null}"#,
+            "\n",
+            r#"{"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1","replaces":null,"skips":[null],"skipRange":null},{"name":"a.v2","replaces":"a.v1"}]}"#,
+            "\n",
+            r#"{"schema":"olm.bundle","package":"a","name":"a.v1","image":null,"properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0","release":null}}]}"#,
+            "\n",
+            r#"{"schema":"olm.deprecations","package":"a","entries":[{"reference":null,"message":null}]}"#,
+            "\n",
+        );
+        let content = read("a", lines.as_bytes()).unwrap().unwrap();
+        let bundles: Vec<_> = content.bundles().map(|one| (&*one.name, &*one.version)).collect();
+        assert_eq!(bundles, [("a.v1", "1.0.0")]);
+        assert!(content.deprecation().bundles.is_empty());
     }
 
     #[test]
