@@ -230,7 +230,7 @@ pub(super) async fn write(
     };
     let mut object = object.clone();
     object.set(&["metadata", "uid"], existing.uid().into());
-    if let Some(patch) = creation_as_apply(existing) {
+    if let Some(patch) = ownership_patch(existing, &object) {
         cluster.patch(resource, wanted.namespace(), existing.name(), &patch).await?;
     }
     match cluster.apply(resource, &object, OBJECT_FIELD_MANAGER).await {
@@ -242,23 +242,41 @@ pub(super) async fn write(
 
 /// A patch after which what we created counts as applied, so that fields that the next version leaves out
 /// go; none if that is so already.
-fn creation_as_apply(existing: &Object) -> Option<Patch> {
+fn ownership_patch(existing: &Object, wanted: &Object) -> Option<Patch> {
     let mut entries = existing.array(&["metadata", "managedFields"]).to_vec();
     let is_ours = |entry: &Value, operation: &str| {
         entry["manager"] == OBJECT_FIELD_MANAGER
             && entry["operation"] == operation
             && entry.get("subresource").is_none()
     };
-    if entries.iter().any(|entry| is_ours(entry, "Apply")) {
+    let applied = entries.iter().position(|entry| is_ours(entry, "Apply"));
+    let created = || entries.iter().position(|entry| is_ours(entry, "Update"));
+    let entry = applied.or_else(created).and_then(|at| entries.get_mut(at))?;
+    entry["operation"] = "Apply".into();
+    if !own_other_strategy(entry, existing, wanted) && applied.is_some() {
         return None;
     }
-    let created = entries.iter_mut().find(|entry| is_ours(entry, "Update"))?;
-    created["operation"] = "Apply".into();
     Some(Patch::Merge(json!({"metadata": {
         "uid": existing.uid(),
         "resourceVersion": existing.resource_version(),
         "managedFields": entries,
     }})))
+}
+
+/// Makes us own the settings of the stored update strategy of a Deployment that wants another one, so that
+/// they go; returns whether there are some. The server set them by default, so they belong to nobody, and it
+/// refuses them with the new strategy. Kubernetes marks the field with the patch strategy `retainKeys`, which
+/// Helm follows.
+fn own_other_strategy(entry: &mut Value, existing: &Object, wanted: &Object) -> bool {
+    let kind = |object: &Object| object.str(&["spec", "strategy", "type"]).map(str::to_owned);
+    if wanted.kind() != "Deployment" || kind(wanted).is_none() || kind(wanted) == kind(existing) {
+        return false;
+    }
+    let settings = existing.get(&["spec", "strategy", "rollingUpdate"]).and_then(Value::as_object);
+    let Some(settings) = settings else { return false };
+    let owned = settings.keys().map(|field| (format!("f:{field}"), json!({})));
+    entry["fieldsV1"]["f:spec"]["f:strategy"]["f:rollingUpdate"] = Value::Object(owned.collect());
+    true
 }
 
 /// Whether an object was refused because a list has two entries with the same key.

@@ -420,6 +420,24 @@ async fn object_with_the_resource_policy_keep_outlives_an_upgrade() {
     assert!(config(&olm, "dropped").await.is_some());
 }
 
+/// The server sets `rollingUpdate` by default, and refuses it with `Recreate`. After an upgrade it belongs to
+/// nobody.
+#[tokio::test]
+async fn upgrade_changes_the_strategy_of_a_deployment() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    publish_successor(&olm).await;
+    olm.wait_until_installed("ext", "2.0.0").await;
+    olm.put_bundle_with("a", "3.0.0", &["kept", "added"], &json!({"type": "Recreate"}));
+    olm.put_image("r.example/cat:v3", Some(&catalog(&[("a", &["1.0.0", "2.0.0", "3.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v3"}), json!({})).await;
+    olm.wait_until_installed("ext", "3.0.0").await;
+    let deployment = olm.cluster.cluster().find(&builtin::DEPLOYMENT, Some(NAMESPACE), "a").await;
+    let deployment = deployment.unwrap().unwrap();
+    assert_eq!(deployment.get(&["spec", "strategy"]), Some(&json!({"type": "Recreate"})));
+}
+
 /// Of the releases, also of those that failed and were tried again, ten remain.
 #[tokio::test]
 async fn upgrade_that_succeeds_in_the_end_keeps_ten_releases() {

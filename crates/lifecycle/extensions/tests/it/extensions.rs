@@ -23,6 +23,17 @@ impl OlmCluster {
 
     /// Stores the bundle of a version of a package: a Deployment, a role, and ConfigMaps of these names.
     pub(crate) fn put_bundle(&self, package: &str, version: &str, configs: &[&str]) {
+        self.put_bundle_with(package, version, configs, &json!({}));
+    }
+
+    /// The same with an update strategy of the Deployment.
+    pub(crate) fn put_bundle_with(
+        &self,
+        package: &str,
+        version: &str,
+        configs: &[&str],
+        strategy: &Value,
+    ) {
         let csv = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": format!("{package}.v{version}")},
@@ -36,6 +47,7 @@ impl OlmCluster {
                     }],
                     "deployments": [{"name": package, "spec": {
                         "replicas": 1,
+                        "strategy": strategy,
                         "selector": {"matchLabels": {"app": package}},
                         "template": {
                             "metadata": {"labels": {"app": package}},
