@@ -3,6 +3,7 @@
 use crate::rule::{RbacRule, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// The API group of RBAC objects.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -182,14 +183,24 @@ impl RbacObjects {
         }
     }
 
-    /// Adds a Role or ClusterRole.
+    /// Adds a Role or ClusterRole. Two roles of one name, such as those of two versions of a bundle, count as
+    /// one with the rules of both.
     pub(crate) fn add_role(&mut self, role: RbacRole) {
         let key = if role.namespace.is_empty() {
             ReferencedRole::ClusterRole(role.name.clone())
         } else {
             ReferencedRole::Role { namespace: role.namespace.clone(), name: role.name.clone() }
         };
-        self.roles.insert(key, role);
+        match self.roles.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(role);
+            }
+            Entry::Occupied(mut entry) => {
+                let known = entry.get_mut();
+                known.is_aggregated |= role.is_aggregated;
+                known.rules.extend(role.rules);
+            }
+        }
     }
 
     /// Adds a RoleBinding or ClusterRoleBinding.

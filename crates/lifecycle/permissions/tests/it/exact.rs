@@ -7,7 +7,7 @@ use mainstay_permissions::{
     MissingPermissions, RbacObjects, RbacSubject, exact_installer, missing_permissions, to_yaml,
 };
 use mainstay_testdata::sorted_entries;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// The appliers that a manifest is checked with.
@@ -394,4 +394,27 @@ rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]
     let missing =
         missing_for(&manifest, &installer, &ExtensionApplier::Helm, &RbacObjects::default());
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The roles of two versions often have the same name, and the account needs the rules of both.
+#[test]
+fn account_for_two_versions_has_the_rules_of_both() {
+    let role = |resource: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "teapot"},
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}],
+        })
+    };
+    let versions = [role("nodes"), role("pods")];
+    let names = InstallerNames::new("teapot", "here");
+    for applier in appliers() {
+        let both = InstallManifest::new(&versions, &BundleKinds, "here").unwrap();
+        let installer = exact_installer(&both, &names, &applier);
+        for version in &versions {
+            let manifest = InstallManifest::new([version], &BundleKinds, "here").unwrap();
+            let missing = missing_for(&manifest, &installer, &applier, &RbacObjects::default());
+            assert!(missing.is_empty(), "{missing:#?}");
+        }
+    }
 }
