@@ -1,9 +1,12 @@
 //! `walk`: installs, upgrades and uninstalls published packages.
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use mainstay_conformance_walks as walk;
+use mainstay_extensions::TrustMode;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Options of `walk`.
 #[derive(Args)]
@@ -39,6 +42,36 @@ pub(crate) struct Walks {
     /// The `mainstay` program to run [default: that beside this program].
     #[arg(long, requires = "kubeconfig")]
     mainstay: Option<PathBuf>,
+    /// Install the packages as ClusterExtensions of OLM v1 instead, upgrade them version by version and
+    /// delete them. Versions that OLM v1 has to refuse must be refused for the right reason.
+    #[arg(long, conflicts_with_all = ["back", "kubeconfig"])]
+    extensions: bool,
+    /// The trust modes of ClusterExtensions, separated by commas: the results have to be the same.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        requires = "extensions",
+        default_values_t = [Trust::ClusterAdmin, Trust::ServiceAccount],
+    )]
+    trust: Vec<Trust>,
+    /// How the objects of ClusterExtensions are applied.
+    #[arg(long, value_enum, requires = "extensions", default_value_t = Applier::HelmReleases)]
+    applier: Applier,
+}
+
+/// A trust mode.
+#[derive(Clone, Copy, ValueEnum)]
+enum Trust {
+    ClusterAdmin,
+    ServiceAccount,
+}
+
+/// How objects are applied.
+#[derive(Clone, Copy, ValueEnum)]
+enum Applier {
+    HelmReleases,
+    ObjectSets,
 }
 
 /// Walks the packages.
@@ -60,12 +93,26 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
     if items.is_empty() {
         bail!("no package is meant by that");
     }
-    let count = items.len();
-    let items = std::sync::Arc::new(items);
-    let done = std::sync::atomic::AtomicUsize::new(1);
+    let complete = which.package.is_empty() && which.share.is_none() && which.catalog.is_empty();
+    let (page, faults) = if which.extensions {
+        walk_extensions(which, &items).await
+    } else {
+        walk_subscriptions(which, &catalogs, &items, complete).await?
+    };
+    publish(which, &page, (items.len(), complete), &faults)
+}
+
+/// Walks packages through OLM classic; returns the page and all findings.
+async fn walk_subscriptions(
+    which: &Walks,
+    catalogs: &[Arc<walk::LoadedCatalog>],
+    items: &[walk::PackageUnderTest],
+    complete: bool,
+) -> anyhow::Result<(String, Vec<String>)> {
+    let (count, done) = (items.len(), AtomicUsize::new(1));
     // Progress on standard error.
     let report_walk = |walk: &walk::Walk| {
-        let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let at = done.fetch_add(1, Ordering::Relaxed);
         eprintln!(
             "{at}/{count} {} {}: {:?} {:?}",
             walk.catalog, walk.package, walk.installed_csvs, walk.end
@@ -80,16 +127,54 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
             let default_program = || Ok(std::env::current_exe()?.with_file_name("mainstay"));
             let program = which.mainstay.clone().map_or_else(default_program, anyhow::Ok)?;
             let cluster = walk::ExistingCluster { kubeconfig: kubeconfig.clone(), program };
-            walk::walk_there(&cluster, &catalogs, &items, report_walk).await?
+            walk::walk_there(&cluster, catalogs, items, report_walk).await?
         }
-        None => {
-            walk::walk(&items, which.back, which.jobs.unwrap_or_else(walk::jobs), report_walk).await
-        }
+        None => walk::walk(items, which.back, which.jobs(), report_walk).await,
     };
-    let page = walk::table(&items, &walked);
-    let complete = which.package.is_empty() && which.share.is_none() && which.catalog.is_empty();
-    let faults = walk::faults(&walked, complete);
-    if (which.back || which.kubeconfig.is_some()) && !faults.is_empty() {
+    let uninstalled = which.back || which.kubeconfig.is_some();
+    let faults = if uninstalled { walk::faults(&walked, complete) } else { Vec::new() };
+    Ok((walk::table(items, &walked), faults))
+}
+
+/// Walks packages as ClusterExtensions; returns the page and all findings.
+async fn walk_extensions(which: &Walks, items: &[walk::PackageUnderTest]) -> (String, Vec<String>) {
+    let (count, done) = (items.len(), AtomicUsize::new(1));
+    let report_walk = |walk: &walk::ExtensionWalk| {
+        let at = done.fetch_add(1, Ordering::Relaxed);
+        let refused: Vec<&String> = walk.refused.keys().collect();
+        eprintln!(
+            "{at}/{count} {} {}: {:?}, refused {refused:?}",
+            walk.catalog, walk.package, walk.installed
+        );
+        walk.findings.iter().for_each(|wrong| eprintln!("  wrong: {wrong}"));
+    };
+    let trust = which.trust.iter().map(|trust| match trust {
+        Trust::ClusterAdmin => TrustMode::ClusterAdmin,
+        Trust::ServiceAccount => TrustMode::ServiceAccount,
+    });
+    let applier = match which.applier {
+        Applier::HelmReleases => walk::Applier::HelmReleases,
+        Applier::ObjectSets => walk::Applier::ObjectSets,
+    };
+    let runs = walk::ExtensionRuns { trust: trust.collect(), applier };
+    let walked = walk::walk_extensions(items, &runs, which.jobs(), report_walk).await;
+    (walk::extension_table(items, &walked), walk::extension_faults(&walked))
+}
+
+impl Walks {
+    fn jobs(&self) -> usize {
+        self.jobs.unwrap_or_else(walk::jobs)
+    }
+}
+
+/// Writes, compares or prints the page of a number of packages, and whether these are all.
+fn publish(
+    which: &Walks,
+    page: &str,
+    (count, complete): (usize, bool),
+    faults: &[String],
+) -> anyhow::Result<()> {
+    if !faults.is_empty() {
         if let Some(path) = &which.table {
             std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
         }
@@ -111,7 +196,7 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
         if let Some((old, new)) = old.lines().zip(page.lines()).find(|(old, new)| old != new) {
             bail!("{} is not what became of it:\n- {old}\n+ {new}", path.display());
         }
-        if old != page {
+        if old != *page {
             bail!("{} has another number of lines", path.display());
         }
         println!("walks: {count} packages, as in {}", path.display());

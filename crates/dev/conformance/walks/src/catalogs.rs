@@ -4,12 +4,13 @@
 use super::upgrade_path::UpgradePath;
 use anyhow::Context;
 use mainstay_bundle::{Bundle, BundleImage};
-use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments, LoadOptions, Package};
+use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments, LoadOptions, MemorySource, Package};
 use mainstay_updates::Graph;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use tempfile::TempDir;
 
 /// A catalog, with the errors of the bundles that could not be read.
 pub struct LoadedCatalog {
@@ -18,6 +19,10 @@ pub struct LoadedCatalog {
     catalog: Arc<Catalog>,
     /// The errors of unreadable bundles, by package.
     unreadable: BTreeMap<String, Vec<String>>,
+    /// The folders of the bundles, by package and bundle name; empty for a file-based catalog.
+    folders: BTreeMap<(String, String), PathBuf>,
+    /// Keeps unpacked folders.
+    _data: Option<Arc<TempDir>>,
 }
 
 /// The requirements of each bundle that the catalog cannot satisfy, by package and bundle name.
@@ -42,6 +47,20 @@ impl LoadedCatalog {
     /// # Errors
     /// The folder is neither, or the catalog has errors.
     pub fn read(name: &str, folder: &Path) -> anyhow::Result<Arc<Self>> {
+        Ok(Arc::new(Self::read_folder(name, folder)?))
+    }
+
+    /// Reads a folder of unpacked data, which is removed with the last catalog.
+    pub(super) fn read_unpacked(
+        name: &str,
+        data: &Arc<TempDir>,
+        folder: &str,
+    ) -> anyhow::Result<Arc<Self>> {
+        let catalog = Self::read_folder(name, &data.path().join(folder))?;
+        Ok(Arc::new(Self { _data: Some(Arc::clone(data)), ..catalog }))
+    }
+
+    fn read_folder(name: &str, folder: &Path) -> anyhow::Result<Self> {
         let mut packages = BTreeMap::new();
         for package in subfolders(folder)? {
             let versions: Vec<PathBuf> = subfolders(&package)?
@@ -55,11 +74,13 @@ impl LoadedCatalog {
         if packages.is_empty() {
             let catalog = Catalog::load(folder, &LoadOptions::default());
             let catalog = catalog.with_context(|| format!("read {}", folder.display()))?;
-            return Ok(Arc::new(Self {
+            return Ok(Self {
                 name: name.to_owned(),
                 catalog,
                 unreadable: BTreeMap::new(),
-            }));
+                folders: BTreeMap::new(),
+                _data: None,
+            });
         }
         let (mut bundles, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
         for (folder, versions) in packages {
@@ -69,6 +90,13 @@ impl LoadedCatalog {
                 unreadable.insert(package, problems);
             }
         }
+        let folders =
+            bundles.iter().flat_map(|(package, bundles): (&String, &Vec<FolderBundle>)| {
+                let key =
+                    |bundle: &FolderBundle| (package.clone(), bundle.bundle.name().to_owned());
+                bundles.iter().map(move |bundle| (key(bundle), bundle.folder.clone()))
+            });
+        let folders = folders.collect();
         let documents: Vec<Value> = bundles
             .into_iter()
             .flat_map(|(package, bundles)| catalog_documents(&package, bundles))
@@ -78,7 +106,7 @@ impl LoadedCatalog {
             documents.into_iter().enumerate().map(|(at, document)| (origin(at + 1), document));
         let declared = CatalogDocuments::of(numbered).context("make a catalog of bundles")?;
         let catalog = declared.check().context("make a catalog of bundles")?;
-        Ok(Arc::new(Self { name: name.to_owned(), catalog, unreadable }))
+        Ok(Self { name: name.to_owned(), catalog, unreadable, folders, _data: None })
     }
 
     /// Its packages, sorted by name.
@@ -202,6 +230,34 @@ impl PackageUnderTest {
         apis.any(|api| api.group == group && api.kind == kind)
     }
 
+    /// A catalog of this package only, with other images of its bundles.
+    ///
+    /// # Errors
+    /// The catalog cannot be read back.
+    pub(super) fn with_images(
+        &self,
+        image_of: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Arc<Catalog>> {
+        let mut text = String::new();
+        for line in self.loaded.blobs_of(|package| *package == *self.package)?.lines() {
+            let mut blob: Value = serde_json::from_str(line).context("read a blob")?;
+            if blob["schema"] == "olm.bundle" {
+                let image = image_of(blob["name"].as_str().unwrap_or_default());
+                blob["image"] = image.context("each bundle has an image")?.into();
+            }
+            text += &blob.to_string();
+            text.push('\n');
+        }
+        let source = [("catalog.json", text)].into_iter().collect::<MemorySource>();
+        Catalog::load_from(&source, &LoadOptions::default()).context("make a catalog with images")
+    }
+
+    /// The folder of a bundle; none if the package is from a file-based catalog.
+    pub(super) fn folder_of(&self, bundle: &str) -> Option<&Path> {
+        let key = (self.package.clone(), bundle.to_owned());
+        self.loaded.folders.get(&key).map(PathBuf::as_path)
+    }
+
     /// A catalog of this package and its dependencies, as one file.
     pub(super) fn text(&self) -> anyhow::Result<String> {
         let package = self.loaded_package().context("there is no such package")?;
@@ -275,6 +331,7 @@ struct FolderBundle {
     bundle: Bundle,
     /// Its `olm.bundle` blob.
     blob: Value,
+    folder: PathBuf,
 }
 
 /// Reads bundle folders into `all`, by the package that each declares. Returns the errors of
@@ -304,7 +361,12 @@ fn read_bundles(
             continue;
         };
         let package = bundle.package().to_owned();
-        all.entry(package).or_default().push(FolderBundle { version, bundle, blob });
+        all.entry(package).or_default().push(FolderBundle {
+            version,
+            bundle,
+            blob,
+            folder: folder.clone(),
+        });
     }
     Ok(problems)
 }

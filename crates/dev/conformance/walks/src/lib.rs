@@ -18,9 +18,13 @@
 //!
 //! The expected path comes from the catalog's update graph (`catalog/updates`), the actual one from
 //! the cluster. Different code computes the two, and they must agree.
+//!
+//! The module `extensions` does the same with OLM v1: catalogs, clusters and dumps are shared.
 
 mod catalogs;
 mod dump;
+mod examples;
+mod extensions;
 mod leftovers;
 mod package_walk;
 mod round_trip;
@@ -31,6 +35,10 @@ mod upgrade_path;
 mod walk_cluster;
 
 pub use catalogs::{LoadedCatalog, PackageUnderTest};
+pub use extensions::{
+    Applier, ExtensionPath, ExtensionRuns, ExtensionWalk, Refusal, extension_faults,
+    extension_table, walk_extensions,
+};
 pub use share::Share;
 pub use table::table;
 pub use upgrade_path::{ChannelSegment, UpgradePath};
@@ -101,10 +109,11 @@ pub fn published() -> anyhow::Result<Option<Vec<Arc<LoadedCatalog>>>> {
     let Some(bundles) = mainstay_testdata::unpack("bundles-249", "walks of bundles") else {
         return Ok(None);
     };
-    let mut catalogs = vec![LoadedCatalog::read("certified-v4.14", &catalog.path().join("v4.14"))?];
+    let (catalog, bundles) = (Arc::new(catalog), Arc::new(bundles));
+    let mut catalogs = vec![LoadedCatalog::read_unpacked("certified-v4.14", &catalog, "v4.14")?];
     for repository in ["certified-operators", "community-operators-prod"] {
         let name = format!("bundles-249/{repository}");
-        catalogs.push(LoadedCatalog::read(&name, &bundles.path().join(repository))?);
+        catalogs.push(LoadedCatalog::read_unpacked(&name, &bundles, repository)?);
     }
     Ok(Some(catalogs))
 }
@@ -119,29 +128,40 @@ pub async fn walk(
     limit: usize,
     report_walk: impl Fn(&Walk),
 ) -> Vec<Walk> {
-    let running = items.iter().enumerate().map(|(at, item)| {
-        let item = item.clone();
-        async move {
-            let (catalog, package) = (item.catalog.clone(), item.package.clone());
-            let upgrade_path = item.upgrade_path().ok();
-            let walk = tokio::spawn(package_walk::walk(item, None, uninstall))
-                .await
-                .unwrap_or_else(|error| Walk {
-                    catalog,
-                    package,
-                    upgrade_path,
-                    installed_csvs: Vec::new(),
-                    dependencies: Vec::new(),
-                    end: PackageWalkEnd::Stuck(format!("the walk panicked: {error}")),
-                    uninstall_report: None,
-                });
-            (at, walk)
-        }
+    let one = |item| package_walk::walk(item, None, uninstall);
+    let failed = |item: &PackageUnderTest, why| Walk {
+        catalog: item.catalog.clone(),
+        package: item.package.clone(),
+        upgrade_path: item.upgrade_path().ok(),
+        installed_csvs: Vec::new(),
+        dependencies: Vec::new(),
+        end: PackageWalkEnd::Stuck(why),
+        uninstall_report: None,
+    };
+    walk_each(items, limit, one, failed, report_walk).await
+}
+
+/// Runs `one` for each package, at most `limit` at a time; `failed` is the result of one that
+/// panics, with the reason. `report` is called for each package when it is done. The results are in
+/// the order of `items`.
+async fn walk_each<W: Send + 'static, F: Future<Output = W> + Send + 'static>(
+    items: &[PackageUnderTest],
+    limit: usize,
+    one: impl Fn(PackageUnderTest) -> F,
+    failed: impl Fn(&PackageUnderTest, String) -> W,
+    report: impl Fn(&W),
+) -> Vec<W> {
+    let (one, failed) = (&one, &failed);
+    let running = items.iter().enumerate().map(|(at, item)| async move {
+        let walk = tokio::spawn(one(item.clone()));
+        let walk =
+            walk.await.unwrap_or_else(|error| failed(item, format!("the walk panicked: {error}")));
+        (at, walk)
     });
     let mut all = Vec::with_capacity(items.len());
     let mut finished = futures::stream::iter(running).buffer_unordered(limit);
     while let Some((at, walk)) = finished.next().await {
-        report_walk(&walk);
+        report(&walk);
         all.push((at, walk));
     }
     all.sort_by_key(|(at, _)| *at);

@@ -15,12 +15,13 @@ use super::catalogs::PackageUnderTest;
 use super::dump::Dump;
 use super::uninstall::{self, Preview};
 use super::walk_cluster::{NAME, NAMESPACE, WalkCluster};
-use super::{PackageWalkEnd, UninstallReport, UpgradePath, Walk, leftovers, package_walk};
+use super::{
+    PackageWalkEnd, UninstallReport, UpgradePath, Walk, examples, leftovers, package_walk,
+};
 use anyhow::{Context, bail};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::{DeleteOptions, Patch};
-use mainstay_object::Object;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The greatest number of operators to uninstall, dependencies included.
 const MAX_UNINSTALLS: usize = 50;
@@ -35,6 +36,27 @@ pub(super) struct RoundTrip<'a> {
     pub(super) path: &'a UpgradePath,
 }
 
+impl WalkCluster {
+    /// Dumps the idle cluster and checks it, until a check has no findings or the attempts run out.
+    pub(super) async fn check_until_clean(
+        &self,
+        report: &mut UninstallReport,
+        check: impl Fn(&Dump, &mut UninstallReport),
+    ) -> anyhow::Result<Dump> {
+        let mut tries = 0;
+        loop {
+            let after = self.dump_when_idle().await?;
+            let mut checked = report.clone();
+            check(&after, &mut checked);
+            tries += 1;
+            if checked.findings.len() == report.findings.len() || tries == MAX_CHECKS {
+                *report = checked;
+                return Ok(after);
+            }
+        }
+    }
+}
+
 impl RoundTrip<'_> {
     /// Runs both round trips.
     pub(super) async fn run(&self, walk: &mut Walk) -> anyhow::Result<()> {
@@ -44,6 +66,7 @@ impl RoundTrip<'_> {
         self.create_examples(&mut report).await?;
         let previews = self.uninstall_all(false, &mut report).await?;
         let after = self
+            .cluster
             .check_until_clean(&mut report, |after, report| {
                 leftovers::check_leftovers(&before, after, report);
                 report.findings.extend(uninstall::unannounced_leftovers(&previews, &before, after));
@@ -60,6 +83,7 @@ impl RoundTrip<'_> {
             remaining = self.cluster.dump_when_idle().await?;
         }
         let now = self
+            .cluster
             .check_until_clean(&mut report, |after, report| {
                 leftovers::check_no_leftovers(&before, after, report);
             })
@@ -75,33 +99,15 @@ impl RoundTrip<'_> {
         }
         self.create_examples(&mut UninstallReport::default()).await?;
         self.uninstall_all(true, &mut report).await?;
-        self.check_until_clean(&mut report, |after, report| {
-            leftovers::check_no_leftovers(&before, after, report);
-        })
-        .await?;
+        self.cluster
+            .check_until_clean(&mut report, |after, report| {
+                leftovers::check_no_leftovers(&before, after, report);
+            })
+            .await?;
         report.findings.sort();
         report.findings.dedup();
         walk.uninstall_report = Some(report);
         Ok(())
-    }
-
-    /// Dumps the idle cluster and checks it, until a check has no findings or the attempts run out.
-    async fn check_until_clean(
-        &self,
-        report: &mut UninstallReport,
-        check: impl Fn(&Dump, &mut UninstallReport),
-    ) -> anyhow::Result<Dump> {
-        let mut tries = 0;
-        loop {
-            let after = self.cluster.dump_when_idle().await?;
-            let mut checked = report.clone();
-            check(&after, &mut checked);
-            tries += 1;
-            if checked.findings.len() == report.findings.len() || tries == MAX_CHECKS {
-                *report = checked;
-                return Ok(after);
-            }
-        }
     }
 
     /// Uninstalls the package, and then its dependencies, until no Subscription is left.
@@ -116,12 +122,13 @@ impl RoundTrip<'_> {
             let before = self.cluster.dump_when_idle().await?;
             match self.cluster.uninstaller.uninstall(NAMESPACE, &next, all).await? {
                 Ok(preview) => {
-                    self.check_until_clean(report, |after, report| {
-                        report
-                            .findings
-                            .extend(uninstall::preview_mismatches(&preview, &before, after));
-                    })
-                    .await?;
+                    self.cluster
+                        .check_until_clean(report, |after, report| {
+                            report
+                                .findings
+                                .extend(uninstall::preview_mismatches(&preview, &before, after));
+                        })
+                        .await?;
                     previews.push(preview);
                 }
                 Err(error) => {
@@ -139,8 +146,7 @@ impl RoundTrip<'_> {
         bail!("operators come again and again")
     }
 
-    /// Creates the custom resources of `alm-examples`, as users would. Examples that the API server
-    /// rejects are skipped.
+    /// Creates the custom resources of the examples of the installed version.
     async fn create_examples(&self, report: &mut UninstallReport) -> anyhow::Result<()> {
         let cluster = &self.cluster.api;
         let installed = cluster.find(&SUBSCRIPTION, Some(NAMESPACE), NAME).await?;
@@ -151,27 +157,7 @@ impl RoundTrip<'_> {
         let Some(csv) = cluster.find(&CLUSTER_SERVICE_VERSION, Some(NAMESPACE), name).await? else {
             return Ok(());
         };
-        let examples = csv.annotation("alm-examples").unwrap_or_default();
-        let examples: Vec<Value> = serde_json::from_str(examples).unwrap_or_default();
-        let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
-        for example in examples {
-            let Ok(mut object) = Object::from_value(example) else { continue };
-            if !owned.iter().any(|crd| crd["kind"] == *object.kind()) {
-                continue;
-            }
-            let Some(resource) = cluster.resource_of(&object.gvk()).await? else { continue };
-            object.remove(&["status"]);
-            // The operator is simulated and would never remove a finalizer.
-            object.remove(&["metadata", "finalizers"]);
-            if resource.is_namespaced() {
-                object.set(&["metadata", "namespace"], NAMESPACE.into());
-            } else {
-                object.remove(&["metadata", "namespace"]);
-            }
-            if cluster.create(&resource, &object).await.is_ok() {
-                report.examples += 1;
-            }
-        }
+        report.examples += examples::create(cluster, NAMESPACE, &csv).await?;
         Ok(())
     }
 

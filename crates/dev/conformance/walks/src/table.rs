@@ -68,27 +68,9 @@ fn stopped_after_first(walk: &Walk) -> bool {
 /// Renders the page; `walks` is in the order of `items`.
 pub fn table(items: &[PackageUnderTest], walks: &[Walk]) -> String {
     let mut page = String::from(INTRODUCTION);
-    let mut catalogs: Vec<&str> = Vec::new();
-    for walk in walks {
-        if catalogs.last() != Some(&&*walk.catalog) {
-            catalogs.push(&walk.catalog);
-        }
-    }
-    page += "\n| Catalog | Packages |";
-    for outcome in Outcome::ALL {
-        let _ = write!(page, " {} |", outcome.name());
-    }
-    page += "\n|---|---:|---:|---:|---:|---:|\n";
-    let count = |of: &dyn Fn(&&Walk) -> bool| walks.iter().filter(of).count();
-    for catalog in catalogs.iter().map(|catalog| Some(*catalog)).chain([None]) {
-        let has = |walk: &Walk| catalog.is_none_or(|catalog| walk.catalog == catalog);
-        let name = catalog.map_or("all".to_owned(), |catalog| format!("`{catalog}`"));
-        let _ = write!(page, "| {name} | {} |", count(&|walk| has(walk)));
-        for outcome in Outcome::ALL {
-            let _ = write!(page, " {} |", count(&|walk| has(walk) && Outcome::of(walk) == outcome));
-        }
-        page.push('\n');
-    }
+    let outcomes: Vec<(&str, &str)> =
+        walks.iter().map(|walk| (&*walk.catalog, Outcome::of(walk).name())).collect();
+    page += &outcome_counts(&outcomes, &Outcome::ALL.map(Outcome::name));
     page.push('\n');
     for outcome in Outcome::ALL {
         let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.explanation());
@@ -104,7 +86,7 @@ pub fn table(items: &[PackageUnderTest], walks: &[Walk]) -> String {
             let _ = writeln!(page, "* *{name}*: {why}.");
         }
     }
-    for catalog in catalogs {
+    for catalog in distinct_catalogs(&outcomes) {
         let (head, line) = if back { (" Remains |", "---|") } else { ("", "") };
         let _ = write!(
             page,
@@ -115,6 +97,37 @@ pub fn table(items: &[PackageUnderTest], walks: &[Walk]) -> String {
         }
     }
     page
+}
+
+/// The catalogs in their order, each once.
+pub(super) fn distinct_catalogs<'a>(outcomes: &[(&'a str, &str)]) -> Vec<&'a str> {
+    let mut catalogs: Vec<&str> = outcomes.iter().map(|(catalog, _)| *catalog).collect();
+    catalogs.dedup();
+    catalogs
+}
+
+/// A table that counts the outcomes of each catalog, from the catalog and the outcome of each walk.
+pub(super) fn outcome_counts(outcomes: &[(&str, &str)], names: &[&str]) -> String {
+    let mut table = format!("\n| Catalog | Packages | {} |\n|---|---:|", names.join(" | "));
+    table += &"---:|".repeat(names.len());
+    table.push('\n');
+    let catalogs = distinct_catalogs(outcomes);
+    for catalog in catalogs.iter().map(|catalog| Some(*catalog)).chain([None]) {
+        let own = || outcomes.iter().filter(|(of, _)| catalog.is_none_or(|catalog| *of == catalog));
+        let name = catalog.map_or("all".to_owned(), |catalog| format!("`{catalog}`"));
+        let counts = names.iter().map(|name| own().filter(|(_, outcome)| outcome == name).count());
+        let cells: Vec<String> =
+            [own().count()].into_iter().chain(counts).map(|count| count.to_string()).collect();
+        table += &table_row(&[vec![name], cells].concat());
+    }
+    table
+}
+
+/// A row of a table.
+pub(super) fn table_row(cells: &[String]) -> String {
+    let cells: Vec<String> =
+        cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", cells.join(" | "))
 }
 
 const INTRODUCTION: &str = "# Walks of published packages
@@ -176,9 +189,7 @@ fn row(item: &PackageUnderTest, walk: &Walk, back: bool) -> String {
         cells.push(leftover_cell(walk));
     }
     cells.push(remarks(item, walk).join("; "));
-    let cells: Vec<String> =
-        cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
-    format!("| {} |\n", cells.join(" | "))
+    table_row(&cells)
 }
 
 /// The cell for leftovers.
@@ -326,7 +337,7 @@ fn abbreviate_list(names: &[String]) -> String {
     }
 }
 
-fn truncate(text: &str) -> String {
+pub(super) fn truncate(text: &str) -> String {
     if text.chars().count() <= REASON_LIMIT {
         return text.to_owned();
     }

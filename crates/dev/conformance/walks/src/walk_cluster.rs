@@ -6,6 +6,7 @@ use super::uninstall::Uninstaller;
 use anyhow::{Context, bail};
 use mainstay_classic::{Classic, FolderCatalog, Options, Timeouts};
 use mainstay_client::{Cluster, ObjectList, Patch};
+use mainstay_controller::Subsystem;
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::{Value, json};
@@ -69,10 +70,10 @@ pub(super) struct WalkCluster {
     embedded: Option<EmbeddedCluster>,
 }
 
-/// A cluster in this process, with the controllers of OLM classic.
+/// A cluster in this process, with the controllers of OLM classic or OLM v1.
 struct EmbeddedCluster {
     test: TestCluster,
-    classic: Classic,
+    controllers: Box<dyn Subsystem>,
     _folder: TempDir,
 }
 
@@ -81,15 +82,8 @@ impl WalkCluster {
     pub(super) async fn embedded(item: &PackageUnderTest) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("catalog.json"), item.text()?)?;
-        let settings = TestClusterSettings { nodes: NODE_COUNT, ..TestClusterSettings::default() };
-        let test = TestCluster::with(settings).await;
+        let test = start_cluster(mainstay_api::crds(), CATALOG_NAMESPACE, item).await?;
         let cluster = test.cluster().clone();
-        for crd in mainstay_api::crds() {
-            apply(&cluster, crd).await?;
-        }
-        ensure_common_crds(&cluster, item).await?;
-        namespace(&cluster, CATALOG_NAMESPACE).await?;
-        namespace(&cluster, NAMESPACE).await?;
         let options = Options {
             catalogs: vec![FolderCatalog {
                 namespace: CATALOG_NAMESPACE.to_owned(),
@@ -103,12 +97,39 @@ impl WalkCluster {
         };
         let classic = Classic::start(&cluster, options);
         classic.synced().await;
-        let uninstaller = Uninstaller::InProcess(Box::new(cluster.clone()));
-        Ok(Self {
-            api: cluster,
-            uninstaller,
-            embedded: Some(EmbeddedCluster { test, classic, _folder: folder }),
-        })
+        Ok(Self::of(test, Box::new(classic), folder))
+    }
+
+    /// Starts a cluster in this process with these CustomResourceDefinitions and controllers. The
+    /// folder is removed with the cluster.
+    pub(super) async fn with_controllers(
+        item: &PackageUnderTest,
+        crds: Vec<Object>,
+        system_namespace: &str,
+        folder: TempDir,
+        start: impl FnOnce(&TestCluster, &Path) -> anyhow::Result<Box<dyn Subsystem>>,
+    ) -> anyhow::Result<Self> {
+        let test = start_cluster(crds, system_namespace, item).await?;
+        let controllers = start(&test, folder.path())?;
+        controllers.synced().await;
+        Ok(Self::of(test, controllers, folder))
+    }
+
+    fn of(test: TestCluster, controllers: Box<dyn Subsystem>, folder: TempDir) -> Self {
+        let api = test.cluster().clone();
+        Self {
+            uninstaller: Uninstaller::InProcess(Box::new(api.clone())),
+            api,
+            embedded: Some(EmbeddedCluster { test, controllers, _folder: folder }),
+        }
+    }
+
+    /// The cluster in this process.
+    ///
+    /// # Errors
+    /// It is an existing one.
+    pub(super) fn test(&self) -> anyhow::Result<&TestCluster> {
+        Ok(&self.embedded.as_ref().context("the cluster is not in this process")?.test)
     }
 
     /// Prepares an existing cluster: the package's namespace and the common
@@ -189,7 +210,7 @@ impl WalkCluster {
     /// Shuts an embedded cluster down, or deletes the package's namespace from an existing one.
     pub(super) async fn clean_up(self) -> anyhow::Result<()> {
         if let Some(own) = self.embedded {
-            own.classic.shutdown().await;
+            own.controllers.shutdown().await;
             own.test.shutdown().await;
             return Ok(());
         }
@@ -197,8 +218,30 @@ impl WalkCluster {
     }
 }
 
+/// Starts a cluster in this process, with the namespaces of the controllers and of the package.
+async fn start_cluster(
+    crds: Vec<Object>,
+    system_namespace: &str,
+    item: &PackageUnderTest,
+) -> anyhow::Result<TestCluster> {
+    let settings = TestClusterSettings { nodes: NODE_COUNT, ..TestClusterSettings::default() };
+    let test = TestCluster::with(settings).await;
+    let cluster = test.cluster();
+    for crd in crds {
+        apply(cluster, crd).await?;
+    }
+    ensure_common_crds(cluster, item).await?;
+    namespace(cluster, system_namespace).await?;
+    namespace(cluster, NAMESPACE).await?;
+    Ok(test)
+}
+
 /// Deletes a cluster-scoped object, and waits until it is gone.
-async fn delete(cluster: &Cluster, resource: &Resource, name: &str) -> anyhow::Result<()> {
+pub(super) async fn delete(
+    cluster: &Cluster,
+    resource: &Resource,
+    name: &str,
+) -> anyhow::Result<()> {
     let options = mainstay_client::DeleteOptions::default();
     cluster.ensure_deleted(resource, None, name, &options).await?;
     let gone = async {

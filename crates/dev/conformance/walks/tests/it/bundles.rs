@@ -186,3 +186,24 @@ pub(crate) fn everything(folder: &Path) {
     let coal = version("coal", "1.0.0", "coals", "Coal", "AllNamespaces");
     bundle(folder, &coal, &[definition("coals", "Coal")], &needs(&[]));
 }
+
+/// Writes a package for OLM v1. `forge` has every further kind, under other names in each version;
+/// 1.2.0 may break custom resources, and 1.3.0 has webhooks.
+pub(crate) fn for_extensions(folder: &Path) {
+    for number in ["1.0.0", "1.1.0", "1.2.0", "1.3.0"] {
+        let mut csv = version("forge", number, "forges", "Forge", "AllNamespaces");
+        if number == "1.3.0" {
+            let mut webhook = webhook("ValidatingAdmissionWebhook", "val.forges.forge.example.com");
+            webhook["deploymentName"] = json!("forge");
+            csv["spec"]["webhookdefinitions"] = json!([webhook]);
+        }
+        let mut others = extras(&number.replace('.', "-"));
+        let mut forges = definition("forges", "Forge");
+        if ["1.2.0", "1.3.0"].contains(&number) {
+            let schema = &mut forges["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            schema["required"] = json!(["spec"]);
+        }
+        others.push(forges);
+        bundle(folder, &csv, &others, &json!({"dependencies": []}));
+    }
+}

@@ -1,8 +1,12 @@
 //! Walks of published packages, compared with docs/walks.md, and of a generated package with every
 //! feature.
 
-use mainstay_conformance_walks::{self as walk, LoadedCatalog, PackageUnderTest};
+use mainstay_conformance_walks::{
+    self as walk, Applier, ExtensionRuns, LoadedCatalog, PackageUnderTest, Refusal,
+};
+use mainstay_extensions::TrustMode;
 use mainstay_testdata::{ran, unpack};
+use tempfile::TempDir;
 
 /// The results page.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../docs/walks.md");
@@ -18,8 +22,14 @@ const SAMPLE: [(&str, &str); 3] = [
 /// A sample of the page; `.ci/deep walks` checks all packages.
 #[tokio::test(flavor = "multi_thread")]
 async fn sample_of_walks_matches_the_results_page() {
-    let what = "walks of packages of the published catalog";
-    let Some(data) = unpack("catalog-certified-v4.14", what) else { return };
+    let Some((items, _data)) = sample("walks of packages of the published catalog") else { return };
+    let walks = walk::walk(&items, true, items.len(), |_| ()).await;
+    compare_rows(&walk::table(&items, &walks), PAGE);
+}
+
+/// The packages of the sample, and their folder; none without the test data.
+fn sample(what: &str) -> Option<(Vec<PackageUnderTest>, TempDir)> {
+    let data = unpack("catalog-certified-v4.14", what)?;
     let read = |(folder, _): (&str, &str)| {
         LoadedCatalog::read("certified-v4.14", &data.path().join("v4.14").join(folder)).unwrap()
     };
@@ -27,17 +37,20 @@ async fn sample_of_walks_matches_the_results_page() {
     let items: Vec<PackageUnderTest> = catalogs.iter().flat_map(LoadedCatalog::packages).collect();
     let names: Vec<&str> = items.iter().map(|item| &*item.package).collect();
     assert_eq!(names, SAMPLE.map(|(_, package)| package));
-    let walks = walk::walk(&items, true, items.len(), |_| ()).await;
-    let found = walk::table(&items, &walks);
-    let page = std::fs::read_to_string(PAGE).unwrap();
-    for package in names {
+    Some((items, data))
+}
+
+/// Compares the rows of the sample with those of a page in a file.
+fn compare_rows(found: &str, page: &str) {
+    let page = std::fs::read_to_string(page).unwrap();
+    for (_, package) in SAMPLE {
         let row = |text: &str| {
             let begin = format!("| `{package}` |");
             let row = text.lines().find(|line| line.starts_with(&begin)).map(str::to_owned);
             row.unwrap_or_else(|| panic!("there is no row of {package}"))
         };
-        assert_eq!(row(&found), row(&page));
-        ran(&format!("walk: {}", row(&found)));
+        assert_eq!(row(found), row(&page));
+        ran(&format!("walk: {}", row(found)));
     }
 }
 
@@ -79,4 +92,56 @@ async fn uninstalled_operator_with_every_feature_leaves_only_allowed_leftovers()
         let report = walk.uninstall_report.as_ref().unwrap();
         assert!(report.examples > 0, "{report:?}");
     }
+}
+
+/// The results page of OLM v1.
+const EXTENSION_PAGE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../docs/extension-walks.md");
+
+fn both_modes(applier: Applier) -> ExtensionRuns {
+    ExtensionRuns { trust: vec![TrustMode::ClusterAdmin, TrustMode::ServiceAccount], applier }
+}
+
+/// A sample of the page; `.ci/deep extension-walks` checks all packages.
+#[tokio::test(flavor = "multi_thread")]
+async fn sample_of_extension_walks_matches_the_results_page() {
+    let what = "walks of extensions of the published catalog";
+    let Some((items, _data)) = sample(what) else { return };
+    let runs = both_modes(Applier::HelmReleases);
+    let walks = walk::walk_extensions(&items, &runs, items.len(), |_| ()).await;
+    assert_eq!(walk::extension_faults(&walks), Vec::<String>::new());
+    compare_rows(&walk::extension_table(&items, &walks), EXTENSION_PAGE);
+}
+
+/// The walk itself checks objects, permissions and leftovers.
+#[tokio::test(flavor = "multi_thread")]
+async fn extension_is_upgraded_with_exact_permissions_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::bundles::for_extensions(folder.path());
+    let items = LoadedCatalog::read("made", folder.path()).unwrap().packages();
+    let walks = walk::walk_extensions(&items, &both_modes(Applier::HelmReleases), 1, |_| ()).await;
+    assert_eq!(walk::extension_faults(&walks), Vec::<String>::new());
+    let walk = &walks[0];
+    assert_eq!(walk.installed, ["forge.v1.0.0", "forge.v1.1.0", "forge.v1.2.0"]);
+    assert_eq!(walk.path.as_ref().unwrap().next.as_deref(), Some("forge.v1.3.0"));
+    assert_eq!(walk.refused, [("forge.v1.3.0".to_owned(), Refusal::Webhooks)].into());
+    let updates: Vec<&str> = walk.unsafe_updates.iter().map(|update| &*update.to).collect();
+    assert_eq!((updates.as_slice(), walk.examples), (&["forge.v1.2.0"][..], 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bundles_with_dependencies_are_refused_and_the_others_are_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::bundles::everything(folder.path());
+    let items = LoadedCatalog::read("made", folder.path()).unwrap().packages();
+    let runs = both_modes(Applier::HelmReleases);
+    let walks = walk::walk_extensions(&items, &runs, items.len(), |_| ()).await;
+    assert_eq!(walk::extension_faults(&walks), Vec::<String>::new());
+    let counts: Vec<_> = walks
+        .iter()
+        .map(|walk| (&*walk.package, walk.installed.len(), walk.refused.len()))
+        .collect();
+    assert_eq!(counts, [("anvil", 0, 2), ("coal", 1, 0), ("ore", 0, 1)]);
+    let dependency = Refusal::Dependency("olm.package.required".to_owned());
+    assert!(walks.iter().flat_map(|walk| walk.refused.values()).all(|rule| *rule == dependency));
 }
