@@ -201,8 +201,7 @@ pub(super) fn unsafe_crds(old: &[Object], new: &[Object]) -> Vec<(String, String
         let Some((_, before)) = old.iter().find(|(other, _)| *other == name) else { continue };
         let lines = Crd::from_value(before)
             .and_then(|before| preflight(&before, &Crd::from_value(&crd)?))
-            .map(|lines| condition_message(&name, &lines))
-            .unwrap_or_else(|error| Some(error.to_string()));
+            .map_or_else(|error| Some(error.to_string()), |lines| condition_message(&name, &lines));
         found.extend(lines.map(|message| (name, message)));
     }
     found

@@ -99,8 +99,8 @@ enum Progress {
 impl Progress {
     /// The progress; none before the controller has seen the current spec.
     fn of(extension: &Object) -> Option<Self> {
-        let conditions = extension.array(&["status", "conditions"]).iter();
-        let condition = conditions.into_iter().find(|condition| {
+        let mut conditions = extension.array(&["status", "conditions"]).iter();
+        let condition = conditions.find(|condition| {
             condition["type"] == "Progressing"
                 && condition["observedGeneration"].as_i64() == Some(extension.generation())
         })?;

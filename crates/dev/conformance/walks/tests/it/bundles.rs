@@ -1,7 +1,5 @@
 //! Bundle folders that use every feature of a ClusterServiceVersion.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
