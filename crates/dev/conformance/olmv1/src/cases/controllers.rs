@@ -92,6 +92,7 @@ impl CaseControllers {
             folders: BTreeMap::new(),
             clock: self.clock,
             system_namespace: SYSTEM_NAMESPACE.to_owned(),
+            release_namespace: SYSTEM_NAMESPACE.to_owned(),
             pull_secrets: vec![PULL_SECRET.to_owned()],
             external_address: EXTERNAL_ADDRESS.to_owned(),
             images: self.images.clone(),
