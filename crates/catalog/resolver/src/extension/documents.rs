@@ -242,7 +242,7 @@ mod tests {
             r#"{"schema":"olm.deprecations","package":"a","entries":[{"reference":null,"message":null}]}"#,
             "\n",
         );
-        let content = read("a", lines.as_bytes()).unwrap().unwrap();
+        let content = read_package("a", lines.as_bytes()).unwrap().unwrap();
         let bundles: Vec<_> = content.bundles().map(|one| (&*one.name, &*one.version)).collect();
         assert_eq!(bundles, [("a.v1", "1.0.0")]);
         assert!(content.deprecation().bundles.is_empty());

@@ -171,16 +171,13 @@ async fn measure_catalog_change(arguments: &Arguments, table: &mut Table) -> Res
         let usage = cluster.usage()?.since(before);
         let requests = usage.reads + usage.writes;
         arguments.print_requests(&cluster, &format!("a changed catalog, {with} extensions"), 1);
-        let (key, figure, title) = match with {
-            0 => {
-                alone = requests;
-                let title = "a package of a catalog changes, all requests".to_owned();
-                ("catalog-alone", Figure::number(requests), title)
-            }
-            _ => {
-                let title = format!("the same with {with} extensions of others, more requests");
-                ("catalog", Figure::number(requests.saturating_sub(alone)), title)
-            }
+        let (key, figure, title) = if with == 0 {
+            alone = requests;
+            let title = "a package of a catalog changes, all requests".to_owned();
+            ("catalog-alone", Figure::number(requests), title)
+        } else {
+            let title = format!("the same with {with} extensions of others, more requests");
+            ("catalog", Figure::number(requests.saturating_sub(alone)), title)
         };
         Row { key, title, figure, p99: None, usage, operations: (1, "change") }.add(table);
     }

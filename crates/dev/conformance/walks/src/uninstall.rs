@@ -240,7 +240,8 @@ impl ClusterWriter for DirectClusterHandle {
         _: bool,
     ) -> Result<AcceptedWrite, ClusterWriteError> {
         let (kind, name) = (&kind.kind, write.object().name());
-        let cause = Cause::new(format!("nothing but deletions uninstalls, not a write of {kind} {name}"));
+        let cause =
+            Cause::new(format!("nothing but deletions uninstalls, not a write of {kind} {name}"));
         Err(ClusterWriteError::Failed(cause))
     }
 }

@@ -8,6 +8,7 @@ use mainstay_explain::{
 };
 use mainstay_object::Object;
 use mainstay_resolver::extension::read_package;
+use std::fmt::Write as _;
 
 /// A ClusterExtension whose conditions of the present spec are these.
 fn extension(conditions: &str) -> String {
@@ -62,7 +63,7 @@ fn text(explanation: &Explanation) -> String {
         text.push('\n');
     }
     for note in &explanation.notes {
-        text.push_str(&format!("note: {note}\n"));
+        let _ = writeln!(text, "note: {note}");
     }
     text
 }
@@ -100,12 +101,12 @@ const PACKAGE: &str = r#"
 "#;
 
 /// The explanation with this content of the ClusterCatalog `shop`; `market` is not served.
-fn resolved(extension: &str, shop: FetchedPackage) -> String {
-    resolved_with(extension, shop, FetchedPackage::NotServed)
+fn resolved(extension: &str, shop: &FetchedPackage) -> String {
+    resolved_with(extension, shop, &FetchedPackage::NotServed)
 }
 
 /// The explanation with these contents of the ClusterCatalogs.
-fn resolved_with(extension: &str, shop: FetchedPackage, market: FetchedPackage) -> String {
+fn resolved_with(extension: &str, shop: &FetchedPackage, market: &FetchedPackage) -> String {
     let objects = objects(&[extension, CATALOGS]);
     let contents: Vec<(Object, FetchedPackage)> = objects
         .iter()
@@ -127,8 +128,8 @@ fn package() -> FetchedPackage {
 #[test]
 fn healthy_extension_has_its_resolution_and_its_catalogs() {
     let up_to_date = healthy().replace("teapot.v1, version: 1.0.0", "teapot.v2, version: 2.0.0");
-    insta::assert_snapshot!(resolved(&up_to_date, package()));
-    insta::assert_snapshot!(resolved(&healthy(), package()));
+    insta::assert_snapshot!(resolved(&up_to_date, &package()));
+    insta::assert_snapshot!(resolved(&healthy(), &package()));
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn failed_resolution_is_explained_filter_by_filter() {
         |message: &str| failing("Retrying", message).replace("version: 2.x", "version: 3.x");
     let message = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"teapot\" matching version \"3.x\" in channels [stable]";
     let market = FetchedPackage::Read(None);
-    insta::assert_snapshot!(resolved_with(&greedy(message), package(), market));
+    insta::assert_snapshot!(resolved_with(&greedy(message), &package(), &market));
     // Without the content of the catalogs, the message stays alone.
     insta::assert_snapshot!(why_extension(&[&greedy(message)]));
 }
@@ -146,7 +147,7 @@ fn failed_resolution_is_explained_filter_by_filter() {
 fn catalog_that_is_not_served_is_the_cause_of_a_resolution_that_reads_it() {
     let message = "error walking catalogs: error getting package \"teapot\" from catalog \"market\": catalog \"market\" is not being served";
     let extension = failing("Retrying", message);
-    insta::assert_snapshot!(resolved(&extension, FetchedPackage::Read(None)));
+    insta::assert_snapshot!(resolved(&extension, &FetchedPackage::Read(None)));
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn unread_catalog_is_a_note_and_never_a_cause() {
         Cause::new("ClusterCatalog shop cannot be read").because(Cause::new("connection refused")),
     );
     let message = "no bundles found for package \"teapot\"";
-    insta::assert_snapshot!(resolved(&failing("Retrying", message), unread));
+    insta::assert_snapshot!(resolved(&failing("Retrying", message), &unread));
 }
 
 #[test]
@@ -179,7 +180,7 @@ spec: {availabilityMode: Unavailable}
 fn failed_pull_names_the_image_if_it_is_known() {
     let pull = "error copying image: GET https://x.io/v2/teapot/manifests/2: 404";
     let message = format!("{WRAPPED}{pull}");
-    insta::assert_snapshot!(resolved(&failing("Retrying", &message), package()));
+    insta::assert_snapshot!(resolved(&failing("Retrying", &message), &package()));
     insta::assert_snapshot!(why(&message));
 }
 
