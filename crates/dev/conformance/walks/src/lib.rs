@@ -36,7 +36,7 @@ mod walk_cluster;
 
 pub use catalogs::{LoadedCatalog, PackageUnderTest};
 pub use extensions::{
-    Applier, ExtensionPath, ExtensionRuns, ExtensionWalk, Refusal, extension_faults,
+    Applier, ExtensionRuns, ExtensionUpgradePath, ExtensionWalk, Refusal, extension_faults,
     extension_table, walk_extensions,
 };
 pub use share::Share;

@@ -19,7 +19,7 @@ mod refusal;
 mod table;
 mod walk;
 
-pub use path::ExtensionPath;
+pub use path::ExtensionUpgradePath;
 pub use refusal::Refusal;
 pub use table::extension_table;
 
@@ -54,7 +54,7 @@ pub struct ExtensionWalk {
     /// The package's name.
     pub package: String,
     /// The expected path; none if no version can be installed.
-    pub path: Option<ExtensionPath>,
+    pub path: Option<ExtensionUpgradePath>,
     /// The names of the installed bundles, in order.
     pub installed: Vec<String>,
     /// The bundles that were refused, with the rule.

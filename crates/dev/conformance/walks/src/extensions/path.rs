@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// An upgrade path of a ClusterExtension, in all channels. Each update is one that OLM v1 allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtensionPath {
+pub struct ExtensionUpgradePath {
     /// The name of the bundle that is installed first.
     pub start: String,
     /// The names of the bundles that follow, in order.
@@ -22,7 +22,7 @@ pub struct ExtensionPath {
     pub dead_ends: Vec<String>,
 }
 
-impl ExtensionPath {
+impl ExtensionUpgradePath {
     /// The name of the last bundle.
     pub fn end(&self) -> &str {
         self.updates.last().unwrap_or(&self.start)
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn path_has_the_most_updates_in_all_channels() {
-        let path = ExtensionPath::of(&graph(), |_| true).unwrap();
+        let path = ExtensionUpgradePath::of(&graph(), |_| true).unwrap();
         assert_eq!((&*path.start, path.end(), &*path.newest), ("p1", "p4", "p5"));
         assert_eq!(path.updates, ["p2", "p3", "p4"]);
         assert_eq!((path.next, path.dead_ends.len()), (None, 0));
@@ -114,23 +114,25 @@ mod tests {
 
     #[test]
     fn path_avoids_bundles_that_cannot_be_installed() {
-        let path = ExtensionPath::of(&graph(), |name| !["p1", "p3"].contains(&name)).unwrap();
+        let path =
+            ExtensionUpgradePath::of(&graph(), |name| !["p1", "p3"].contains(&name)).unwrap();
         assert_eq!((&*path.start, path.updates.as_slice()), ("p2", &["p4".to_owned()][..]));
     }
 
     #[test]
     fn refused_successor_is_what_follows_the_last_bundle() {
-        let path = ExtensionPath::of(&graph(), |name| name < "p4").unwrap();
+        let path = ExtensionUpgradePath::of(&graph(), |name| name < "p4").unwrap();
         assert_eq!((path.end(), path.next.as_deref()), ("p3", Some("p4")));
     }
 
     #[test]
     fn bundle_without_update_is_a_dead_end_and_a_single_one_is_a_path() {
-        let path = ExtensionPath::of(&graph(), |name| ["p1", "p3", "p4"].contains(&name)).unwrap();
+        let path =
+            ExtensionUpgradePath::of(&graph(), |name| ["p1", "p3", "p4"].contains(&name)).unwrap();
         assert_eq!((&*path.start, path.dead_ends.len()), ("p1", 0));
-        let path = ExtensionPath::of(&graph(), |name| ["p1", "p5"].contains(&name)).unwrap();
+        let path = ExtensionUpgradePath::of(&graph(), |name| ["p1", "p5"].contains(&name)).unwrap();
         assert_eq!((&*path.start, path.updates.len()), ("p5", 0));
         assert_eq!(path.dead_ends, ["p1"]);
-        assert_eq!(ExtensionPath::of(&graph(), |_| false), None);
+        assert_eq!(ExtensionUpgradePath::of(&graph(), |_| false), None);
     }
 }

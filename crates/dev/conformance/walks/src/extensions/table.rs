@@ -1,6 +1,6 @@
 //! The results page (`docs/extension-walks.md`).
 
-use super::{ExtensionPath, ExtensionWalk, Refusal};
+use super::{ExtensionUpgradePath, ExtensionWalk, Refusal};
 use crate::PackageUnderTest;
 use crate::table::{distinct_catalogs, outcome_counts, table_row, truncate};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Outcome {
     }
 
     fn of(walk: &ExtensionWalk) -> Self {
-        let expected = walk.path.iter().flat_map(ExtensionPath::bundles);
+        let expected = walk.path.iter().flat_map(ExtensionUpgradePath::bundles);
         if !walk.findings.is_empty() || !walk.installed.iter().eq(expected) {
             return Self::Fails;
         }

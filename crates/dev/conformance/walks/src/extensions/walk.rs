@@ -2,7 +2,7 @@
 
 use super::content::{BundleContent, ExtensionContent};
 use super::installer::Installer;
-use super::path::ExtensionPath;
+use super::path::ExtensionUpgradePath;
 use super::refusal::{self, Refusal};
 use super::{Applier, ExtensionRuns, ExtensionWalk, UnsafeUpdate, cluster};
 use crate::catalogs::PackageUnderTest;
@@ -167,7 +167,7 @@ impl Steps<'_> {
             }
             self.delete_extension().await?;
         }
-        self.walk.path = ExtensionPath::of(&graph, |name| !refused.contains_key(name));
+        self.walk.path = ExtensionUpgradePath::of(&graph, |name| !refused.contains_key(name));
         let Some(path) = self.walk.path.clone() else { return Ok(()) };
         self.create_installer(trust).await?;
         if self.follow(&path).await? {
@@ -217,7 +217,7 @@ impl Steps<'_> {
     }
 
     /// Installs the bundles of a path one after the other; returns whether the last one is installed.
-    async fn follow(&mut self, path: &ExtensionPath) -> anyhow::Result<bool> {
+    async fn follow(&mut self, path: &ExtensionUpgradePath) -> anyhow::Result<bool> {
         let mut installed: Option<&str> = None;
         for name in path.bundles() {
             if !self.install(installed, name).await? {
@@ -299,7 +299,7 @@ impl Steps<'_> {
     /// to be refused.
     async fn request_best(
         &mut self,
-        path: &ExtensionPath,
+        path: &ExtensionUpgradePath,
         refused: &BTreeMap<String, Refusal>,
     ) -> anyhow::Result<()> {
         let next = path.next.as_deref();
