@@ -3,13 +3,17 @@
 
 use crate::walk_cluster::{NAME, NAMESPACE, WalkCluster};
 use anyhow::anyhow;
-use mainstay_client::DeleteOptions;
-use mainstay_object::{Object, builtin};
+use mainstay_client::{DeleteOptions, ObjectList};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_permissions::{
     BundleKinds, ExtensionApplier, GrantedRules, InstallManifest, InstallerNames, InstallerObjects,
-    RbacSubject, exact_installer, missing_permissions,
+    RbacObjects, RbacSubject, exact_installer, missing_permissions,
 };
 use serde_json::Value;
+
+/// The kinds of roles and bindings.
+const RBAC_KINDS: [Resource; 4] =
+    [builtin::ROLE, builtin::CLUSTER_ROLE, builtin::ROLE_BINDING, builtin::CLUSTER_ROLE_BINDING];
 
 /// The installer of the walk's extension.
 pub(super) struct Installer {
@@ -98,10 +102,20 @@ impl Installer {
     /// if it has all.
     ///
     /// # Errors
-    /// An object has an unknown kind, or a role has too many rules.
-    pub(super) fn missing(&self, objects: &[Value]) -> anyhow::Result<Option<String>> {
+    /// An object has an unknown kind, a role has too many rules, or the cluster does not respond.
+    pub(super) async fn missing(
+        &self,
+        cluster: &WalkCluster,
+        objects: &[Value],
+    ) -> anyhow::Result<Option<String>> {
         let manifest = InstallManifest::new(objects, &BundleKinds, NAMESPACE)?;
-        let rbac = self.granted.rbac_objects();
+        // Bundles bind roles of the cluster, too, such as `view`.
+        let mut rbac = RbacObjects::default();
+        for resource in &RBAC_KINDS {
+            for object in cluster.api.list(resource, None, &ObjectList::default()).await?.items {
+                rbac.add(&object.into_value());
+            }
+        }
         let subject = RbacSubject::service_account(NAMESPACE, &self.account());
         let granted = GrantedRules::new(&rbac, &subject);
         let missing = missing_permissions(&manifest, NAME, &self.applier, &granted, &rbac)?;

@@ -281,7 +281,7 @@ impl Steps<'_> {
         new: &[Value],
     ) -> anyhow::Result<()> {
         let Some(installer) = &self.installer else { return Ok(()) };
-        if let Some(report) = installer.missing(new)? {
+        if let Some(report) = installer.missing(self.cluster, new).await? {
             let states = |progress: &Progress| progress.states(&report);
             let progress = self.request(request, states).await?;
             if !states(&progress) {
