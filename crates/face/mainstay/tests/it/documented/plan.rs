@@ -51,6 +51,9 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     (ADMINISTRATORS, "docker", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay image copy oci:layout:v2", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay extension migrate", Skipped(READERS_OWN)),
+    // The names of extensions that the reader installed from images.
+    (ADMINISTRATORS, "mainstay uninstall clusterextension/NAME", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "mainstay why clusterextension/kiwi", Skipped(READERS_OWN)),
     (
         ADMINISTRATORS,
         "kubectl get packagemanifests -n team-a -l catalog=mine -w",
@@ -86,6 +89,7 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     ),
     (RESOLVING, "mainstay resolve --state state.yaml --catalog shop", Skipped(V1)),
     (RESOLVING, "kubectl get clusterextension", Skipped(V1)),
+    (RESOLVING, "mainstay resolve clusterextension/", Skipped(V1)),
     (SECURITY, "cargo install", Skipped(LONG)),
     (SECURITY, "cargo deny", Skipped(NO_PROGRAM)),
     (SECURITY, "cp -r ~/.cargo/advisory-dbs", Skipped(READERS_OWN)),
