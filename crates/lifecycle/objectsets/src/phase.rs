@@ -90,7 +90,7 @@ pub enum PhaseSplit {
     /// Never: the API refuses the ClusterObjectSet. Upstream behaves so.
     #[default]
     Never,
-    /// Into `deploy`, `deploy-2` and so on, of [`MAX_PHASE_OBJECTS`] objects each. A later part waits for
+    /// Into `deploy`, `deploy-2` and so on, of at most 50 objects each. A later part waits for
     /// the probes of an earlier one.
     AtLimit,
 }

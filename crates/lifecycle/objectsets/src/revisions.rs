@@ -34,7 +34,7 @@ pub(crate) fn next_revision(sets: &[ClusterObjectSet]) -> i64 {
 }
 
 /// The archived sets that are deleted before a new revision is created: those that are not among the newest
-/// [`RETAINED_REVISIONS`]. Active sets are never deleted.
+/// five. Active sets are never deleted.
 pub fn deleted_revisions(sets: &[ClusterObjectSet]) -> Vec<&ClusterObjectSet> {
     let mut sorted: Vec<&ClusterObjectSet> = sets.iter().collect();
     sorted.sort_by_key(|set| set.spec.revision);

@@ -5,7 +5,7 @@
 //! cluster ─► OperatorObjects, OperatorParts ── plan_uninstall ─► UninstallPlan ─► preview ── --dry-run ends here ─► deletes, in order
 //! ```
 //!
-//! [`extension`] does the same for ClusterExtensions of OLM v1.
+//! `extension` does the same for ClusterExtensions of OLM v1.
 
 mod extension;
 mod kept_crds;
