@@ -24,7 +24,7 @@ const SAMPLE: [(&str, &str); 3] = [
 async fn sample_of_walks_matches_the_results_page() {
     let Some((items, _data)) = sample("walks of packages of the published catalog") else { return };
     let walks = walk::walk(&items, true, items.len(), |_| ()).await;
-    compare_rows(&walk::table(&items, &walks), PAGE);
+    compare_rows(&items, &walk::table(&items, &walks), PAGE);
 }
 
 /// The packages of the sample, and their folder; none without the test data.
@@ -40,10 +40,10 @@ fn sample(what: &str) -> Option<(Vec<PackageUnderTest>, TempDir)> {
     Some((items, data))
 }
 
-/// Compares the rows of the sample with those of a page in a file.
-fn compare_rows(found: &str, page: &str) {
+/// Compares the rows of packages with those of a page in a file.
+fn compare_rows(items: &[PackageUnderTest], found: &str, page: &str) {
     let page = std::fs::read_to_string(page).unwrap();
-    for (_, package) in SAMPLE {
+    for package in items.iter().map(|item| &*item.package) {
         let row = |text: &str| {
             let begin = format!("| `{package}` |");
             let row = text.lines().find(|line| line.starts_with(&begin)).map(str::to_owned);
@@ -102,15 +102,17 @@ fn both_modes(applier: Applier) -> ExtensionRuns {
     ExtensionRuns { trust: vec![TrustMode::ClusterAdmin, TrustMode::ServiceAccount], applier }
 }
 
-/// A sample of the page; `.ci/deep extension-walks` checks all packages.
+/// A part of the sample, as the 21 updates of `clife` in two modes take more than a minute;
+/// `.ci/deep extension-walks` checks all packages.
 #[tokio::test(flavor = "multi_thread")]
 async fn sample_of_extension_walks_matches_the_results_page() {
     let what = "walks of extensions of the published catalog";
-    let Some((items, _data)) = sample(what) else { return };
+    let Some((mut items, _data)) = sample(what) else { return };
+    items.retain(|item| item.package != "clife");
     let runs = both_modes(Applier::HelmReleases);
     let walks = walk::walk_extensions(&items, &runs, items.len(), |_| ()).await;
     assert_eq!(walk::extension_faults(&walks), Vec::<String>::new());
-    compare_rows(&walk::extension_table(&items, &walks), EXTENSION_PAGE);
+    compare_rows(&items, &walk::extension_table(&items, &walks), EXTENSION_PAGE);
 }
 
 /// The walk itself checks objects, permissions and leftovers.
