@@ -1,4 +1,5 @@
-//! Constants for the built-in kinds that this project's code uses, and for kinds of `OpenShift`.
+//! Constants for the built-in kinds that this project's code uses, and for kinds of add-ons and of
+//! `OpenShift` that bundles may contain.
 
 use crate::Resource;
 
@@ -45,6 +46,21 @@ known! {
     PRIORITY_CLASS = cluster("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses");
     MUTATING_WEBHOOK_CONFIGURATION = cluster("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
     VALIDATING_WEBHOOK_CONFIGURATION = cluster("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
+}
+
+/// Kinds of common add-ons, which bundles may contain.
+pub mod addons {
+    use crate::Resource;
+
+    known! {
+        PROMETHEUS_RULE = namespaced("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules");
+        SERVICE_MONITOR = namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors");
+        POD_MONITOR = namespaced("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors");
+        VERTICAL_POD_AUTOSCALER = namespaced("autoscaling.k8s.io", "v1", "VerticalPodAutoscaler", "verticalpodautoscalers");
+        ISSUER = namespaced("cert-manager.io", "v1", "Issuer", "issuers");
+        CLUSTER_ISSUER = cluster("cert-manager.io", "v1", "ClusterIssuer", "clusterissuers");
+        CERTIFICATE = namespaced("cert-manager.io", "v1", "Certificate", "certificates");
+    }
 }
 
 /// Kinds of the `OpenShift` console, which bundles may contain.

@@ -1,13 +1,14 @@
-//! The objects that go from a ClusterServiceVersion to a ClusterExtension, and their marks.
+//! The objects that go from a ClusterServiceVersion to a ClusterExtension, and the labels and
+//! annotations of Helm by which the controller of OLM v1 knows them.
 
 use crate::installed::ClassicOperator;
 use mainstay_api::names;
-use mainstay_object::builtin::{self, openshift};
+use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
 use std::collections::BTreeSet;
 
 /// The namespaced kinds that bundles may contain.
-pub const NAMESPACED_KINDS: [Resource; 13] = [
+pub static NAMESPACED_KINDS: [Resource; 13] = [
     builtin::DEPLOYMENT,
     builtin::SERVICE_ACCOUNT,
     builtin::SERVICE,
@@ -17,19 +18,14 @@ pub const NAMESPACED_KINDS: [Resource; 13] = [
     builtin::ROLE_BINDING,
     builtin::NETWORK_POLICY,
     builtin::POD_DISRUPTION_BUDGET,
-    Resource::namespaced("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
-    Resource::namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
-    Resource::namespaced("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"),
-    Resource::namespaced(
-        "autoscaling.k8s.io",
-        "v1",
-        "VerticalPodAutoscaler",
-        "verticalpodautoscalers",
-    ),
+    addons::PROMETHEUS_RULE,
+    addons::SERVICE_MONITOR,
+    addons::POD_MONITOR,
+    addons::VERTICAL_POD_AUTOSCALER,
 ];
 
 /// The cluster-scoped kinds that bundles may contain, but for CustomResourceDefinitions.
-pub const CLUSTER_KINDS: [Resource; 8] = [
+pub static CLUSTER_KINDS: [Resource; 8] = [
     builtin::CLUSTER_ROLE,
     builtin::CLUSTER_ROLE_BINDING,
     builtin::PRIORITY_CLASS,
@@ -43,13 +39,10 @@ pub const CLUSTER_KINDS: [Resource; 8] = [
 /// The kind of an object among those that bundles may contain.
 pub fn resource_of(object: &Object) -> Option<&'static Resource> {
     const CRD: &Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
-    let kinds = NAMESPACED_KINDS_REF.iter().chain(CLUSTER_KINDS_REF).chain([CRD]);
+    let kinds = NAMESPACED_KINDS.iter().chain(&CLUSTER_KINDS).chain([CRD]);
     let (api_version, kind) = (object.api_version(), object.kind());
     kinds.into_iter().find(|found| found.kind == kind && found.api_version() == api_version)
 }
-
-static NAMESPACED_KINDS_REF: &[Resource] = &NAMESPACED_KINDS;
-static CLUSTER_KINDS_REF: &[Resource] = &CLUSTER_KINDS;
 
 /// The label and annotations of Helm, by which the controller of OLM v1 knows the objects of a release.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -163,12 +156,12 @@ impl Handover {
     }
 }
 
-/// The object with the marks of a release, as Helm writes them; none if it has them.
-pub fn marked(object: &Object, extension: &str, namespace: &str) -> Option<Object> {
-    let is_marked = object.label(MANAGED_BY) == Some(HELM)
+/// The object with Helm's label and annotations of a release; none if it has them.
+pub fn with_release_labels(object: &Object, extension: &str, namespace: &str) -> Option<Object> {
+    let is_labelled = object.label(MANAGED_BY) == Some(HELM)
         && object.annotation(RELEASE_NAME) == Some(extension)
         && object.annotation(RELEASE_NAMESPACE) == Some(namespace);
-    if is_marked {
+    if is_labelled {
         return None;
     }
     let mut object = object.clone();
@@ -178,15 +171,15 @@ pub fn marked(object: &Object, extension: &str, namespace: &str) -> Option<Objec
     Some(object)
 }
 
-/// The object without the marks of a release; none if it has none of this extension.
-pub fn unmarked(object: &Object, extension: &str) -> Option<Object> {
+/// The object without Helm's label and annotations of a release; none if it has none of this extension.
+pub fn without_release_labels(object: &Object, extension: &str) -> Option<Object> {
     let mut changed = object.clone();
-    unmark(&mut changed);
+    remove_release_labels(&mut changed);
     (object.annotation(RELEASE_NAME) == Some(extension)).then_some(changed)
 }
 
-/// The object without the marks of a release, in place.
-pub(crate) fn unmark(object: &mut Object) {
+/// Removes Helm's label and annotations of a release.
+pub(crate) fn remove_release_labels(object: &mut Object) {
     if object.label(MANAGED_BY) == Some(HELM) {
         object.remove(&["metadata", "labels", MANAGED_BY]);
     }
@@ -285,16 +278,16 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_written_once_and_removed() {
+    fn labels_of_a_release_are_written_once_and_removed() {
         let config = object(json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"},
         }));
-        let first = marked(&config, "tea", "n").unwrap();
+        let first = with_release_labels(&config, "tea", "n").unwrap();
         assert_eq!(first.annotation("meta.helm.sh/release-name"), Some("tea"));
-        assert_eq!(marked(&first, "tea", "n"), None);
-        assert!(marked(&first, "coffee", "n").is_some());
-        assert_eq!(unmarked(&first, "coffee"), None);
-        let again = unmarked(&first, "tea").unwrap();
+        assert_eq!(with_release_labels(&first, "tea", "n"), None);
+        assert!(with_release_labels(&first, "coffee", "n").is_some());
+        assert_eq!(without_release_labels(&first, "coffee"), None);
+        let again = without_release_labels(&first, "tea").unwrap();
         assert_eq!(again.labels().count() + again.annotations().count(), 0);
     }
 }

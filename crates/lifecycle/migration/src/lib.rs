@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Subscription, CSV, OperatorGroup ─► checks ─► Eligible │ Ineligible │ AlreadyMigrated │ Conflict
-//! objects of the CSV ─► handover ─┬─► marks and a deployed release, as they are in the cluster
+//! objects of the CSV ─► handover ─┬─► Helm's labels and a deployed release of them as they are
 //! Subscription + catalog ─────────┴─► ClusterExtension, pinned to the installed version
 //! ClusterExtension ─► rollback ─► Subscription again │ cleanup ─► leftovers
 //! CatalogSources ─► ClusterCatalogs
@@ -40,7 +40,8 @@ pub use cleanup::{deletable_plans, without_classic_labels};
 pub use extension::{ExtensionInput, extension, without_pin};
 pub use freeze::{frozen, is_frozen, thawed};
 pub use handover::{
-    CLUSTER_KINDS, Handover, NAMESPACED_KINDS, marked, resource_of, unmarked, without_owner_labels,
+    CLUSTER_KINDS, Handover, NAMESPACED_KINDS, resource_of, with_release_labels,
+    without_owner_labels, without_release_labels,
 };
 pub use installed::ClassicOperator;
 pub use names::{

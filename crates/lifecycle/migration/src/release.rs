@@ -62,11 +62,12 @@ impl RecordedRelease<'_> {
             .annotations()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let marks = BTreeMap::from([
+        let owner_labels = BTreeMap::from([
             (OWNER_KIND_LABEL.to_owned(), resources::CLUSTER_EXTENSION.kind.to_string()),
             (OWNER_NAME_LABEL.to_owned(), self.extension.to_owned()),
         ]);
-        let content = ReleaseContent::from_recorded(&objects, &annotations, self.namespace, &marks);
+        let content =
+            ReleaseContent::from_recorded(&objects, &annotations, self.namespace, &owner_labels);
         let labels = [
             (PACKAGE_NAME, self.package),
             (BUNDLE_NAME, self.csv.name()),

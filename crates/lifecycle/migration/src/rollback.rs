@@ -6,7 +6,7 @@
 //! objects of OLM classic lose their owner at OLM v1 ─► the finalizer goes, and with it what only OLM v1 has
 //! ```
 
-use crate::handover::{Handover, unmark};
+use crate::handover::{Handover, remove_release_labels};
 use crate::names::{
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
 };
@@ -96,11 +96,11 @@ pub fn returns_to_classic(object: &Object, csv: &Object, rules: &Handover) -> bo
         || rules.includes(object)
 }
 
-/// The object without its owner at OLM v1 and without the marks of OLM v1; none if it has neither. A
-/// cluster-scoped object gets the labels again by which OLM classic finds it.
+/// The object without its owner at OLM v1 and without the labels and annotations of OLM v1; none if it has
+/// neither. A cluster-scoped object gets the labels again by which OLM classic finds it.
 pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Object> {
     let mut changed = object.clone();
-    unmark(&mut changed);
+    remove_release_labels(&mut changed);
     for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
         changed.remove(&["metadata", "labels", label]);
     }

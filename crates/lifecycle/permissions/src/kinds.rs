@@ -1,6 +1,7 @@
 //! Kinds of rendered objects: their plural and scope, which permissions are written with.
 
-use mainstay_object::{Gvk, Resource, Scope, builtin};
+use mainstay_object::builtin::{self, addons, openshift};
+use mainstay_object::{Gvk, Resource};
 
 /// Finds the plural and the scope of a kind, usually through the discovery of a cluster.
 pub trait KindResolver {
@@ -19,23 +20,8 @@ impl<F: Fn(&Gvk) -> Option<Resource>> KindResolver for F {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BundleKinds;
 
-/// Group, kind, plural and scope of the kinds that Kubernetes does not serve itself.
-const FURTHER: [(&str, &str, &str, Scope); 12] = [
-    ("monitoring.coreos.com", "PrometheusRule", "prometheusrules", Scope::Namespaced),
-    ("monitoring.coreos.com", "ServiceMonitor", "servicemonitors", Scope::Namespaced),
-    ("monitoring.coreos.com", "PodMonitor", "podmonitors", Scope::Namespaced),
-    ("autoscaling.k8s.io", "VerticalPodAutoscaler", "verticalpodautoscalers", Scope::Namespaced),
-    ("console.openshift.io", "ConsoleYAMLSample", "consoleyamlsamples", Scope::Cluster),
-    ("console.openshift.io", "ConsoleQuickStart", "consolequickstarts", Scope::Cluster),
-    ("console.openshift.io", "ConsoleCLIDownload", "consoleclidownloads", Scope::Cluster),
-    ("console.openshift.io", "ConsoleLink", "consolelinks", Scope::Cluster),
-    ("console.openshift.io", "ConsolePlugin", "consoleplugins", Scope::Cluster),
-    ("cert-manager.io", "Issuer", "issuers", Scope::Namespaced),
-    ("cert-manager.io", "Certificate", "certificates", Scope::Namespaced),
-    ("cert-manager.io", "ClusterIssuer", "clusterissuers", Scope::Cluster),
-];
-
-const BUILTIN: [&Resource; 20] = [
+/// The kinds, with any of their versions.
+const KINDS: [&Resource; 32] = [
     &builtin::NAMESPACE,
     &builtin::SERVICE,
     &builtin::SERVICE_ACCOUNT,
@@ -56,21 +42,25 @@ const BUILTIN: [&Resource; 20] = [
     &builtin::PRIORITY_CLASS,
     &builtin::MUTATING_WEBHOOK_CONFIGURATION,
     &builtin::VALIDATING_WEBHOOK_CONFIGURATION,
+    &addons::PROMETHEUS_RULE,
+    &addons::SERVICE_MONITOR,
+    &addons::POD_MONITOR,
+    &addons::VERTICAL_POD_AUTOSCALER,
+    &addons::ISSUER,
+    &addons::CERTIFICATE,
+    &addons::CLUSTER_ISSUER,
+    &openshift::CONSOLE_YAML_SAMPLE,
+    &openshift::CONSOLE_QUICK_START,
+    &openshift::CONSOLE_CLI_DOWNLOAD,
+    &openshift::CONSOLE_LINK,
+    &openshift::CONSOLE_PLUGIN,
 ];
 
 impl KindResolver for BundleKinds {
     fn resolve(&self, kind: &Gvk) -> Option<Resource> {
-        let builtin = BUILTIN
-            .iter()
-            .find(|resource| resource.group == kind.group && resource.kind == kind.kind)
-            .map(|resource| (&*resource.plural, resource.scope));
-        let further = || {
-            let found = FURTHER
-                .iter()
-                .find(|(group, name, _, _)| *group == kind.group && *name == kind.kind);
-            found.map(|(_, _, plural, scope)| (*plural, *scope))
-        };
-        let (plural, scope) = builtin.or_else(further)?;
+        let mut kinds = KINDS.iter();
+        let known = kinds.find(|known| known.group == kind.group && known.kind == kind.kind)?;
+        let (plural, scope) = (&*known.plural, known.scope);
         Some(Resource::new(&*kind.group, &*kind.version, &*kind.kind, plural, scope))
     }
 }

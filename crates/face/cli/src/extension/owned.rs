@@ -6,7 +6,7 @@ use crate::exit::CommandFailure;
 use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::resources::CLUSTER_OBJECT_SET;
 use mainstay_formats::names::LABEL_MAX;
-use mainstay_object::builtin::{self, openshift};
+use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
 
 /// The kinds of registry+v1 bundles and of the providers of their certificates. The discovery of the
@@ -27,17 +27,12 @@ static KINDS: [Resource; 27] = [
     builtin::NETWORK_POLICY,
     builtin::POD_DISRUPTION_BUDGET,
     builtin::PRIORITY_CLASS,
-    Resource::namespaced("cert-manager.io", "v1", "Issuer", "issuers"),
-    Resource::namespaced("cert-manager.io", "v1", "Certificate", "certificates"),
-    Resource::namespaced("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
-    Resource::namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
-    Resource::namespaced("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"),
-    Resource::namespaced(
-        "autoscaling.k8s.io",
-        "v1",
-        "VerticalPodAutoscaler",
-        "verticalpodautoscalers",
-    ),
+    addons::ISSUER,
+    addons::CERTIFICATE,
+    addons::PROMETHEUS_RULE,
+    addons::SERVICE_MONITOR,
+    addons::POD_MONITOR,
+    addons::VERTICAL_POD_AUTOSCALER,
     openshift::CONSOLE_YAML_SAMPLE,
     openshift::CONSOLE_QUICK_START,
     openshift::CONSOLE_CLI_DOWNLOAD,

@@ -117,6 +117,38 @@ async fn extension_is_installed_as_a_revision_that_owns_its_objects() {
 }
 
 #[tokio::test]
+async fn rollout_requests_an_object_again_only_if_it_changed() {
+    let mut olm = experimental().await;
+    let targets: Arc<Mutex<Vec<String>>> = Arc::default();
+    let requests = Arc::clone(&targets);
+    let observed = olm.cluster.with_faults(move |request| {
+        if request.target.contains("/configmaps/") {
+            requests.lock().unwrap().push(request.target.clone());
+        }
+        InjectedFault::Pass
+    });
+    let controllers = olm.controllers_on(&observed);
+    controllers.synced().await;
+    apply_set(&olm, "set", &[&[config_map("one"), config_map("two")]], &Value::Null).await;
+    wait_for_set(&olm, "set", "Succeeded", ("True", "Succeeded")).await;
+    let change_and_wait_until_repaired = async || {
+        let patch = Patch::Merge(json!({"data": {"a": "2"}}));
+        let cluster = olm.cluster.cluster();
+        cluster.patch(CONFIG, Some(NAMESPACE), "two", &patch).await.unwrap();
+        let is_repaired = |config: &Object| config.str(&["data", "a"]) == Some("1");
+        olm.cluster.wait_for(CONFIG, Some(NAMESPACE), "two", is_repaired).await;
+    };
+    // The reconciliation of the first change is after those of the rollout.
+    change_and_wait_until_repaired().await;
+    targets.lock().unwrap().clear();
+    change_and_wait_until_repaired().await;
+    let requested = std::mem::take(&mut *targets.lock().unwrap());
+    assert!(requested.iter().any(|target| target.contains("/two")), "{requested:?}");
+    assert!(!requested.iter().any(|target| target.contains("/one")), "{requested:?}");
+    controllers.shutdown().await;
+}
+
+#[tokio::test]
 async fn objects_with_the_policy_keep_outlive_their_revisions() {
     let olm = with_package().await;
     olm.apply_extension("ext", "a", "").await;

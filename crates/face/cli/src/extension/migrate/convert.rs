@@ -1,7 +1,7 @@
 //! `mainstay extension migrate convert`: Subscriptions become ClusterExtensions.
 //!
 //! ```text
-//! Subscription: approval Manual ─► release Secret ─► marks on objects ─► ClusterExtension
+//! Subscription: approval Manual ─► release Secret ─► Helm's labels on objects ─► ClusterExtension
 //!   ─► taken over ─► ClusterServiceVersion deleted ─► objects checked ─► pin removed ─► Subscription deleted
 //! ```
 //!
@@ -27,8 +27,8 @@ use mainstay_cause::Cause;
 use mainstay_clock::Clock;
 use mainstay_migration::{
     Acknowledgements, ClassicOperator, ExtensionInput, Handover, MIGRATED_FROM_CSV, MigrationState,
-    OperatorReport, RecordedRelease, best_offer, extension, frozen, marked, restored_subscription,
-    without_owner_labels, without_pin,
+    OperatorReport, RecordedRelease, best_offer, extension, frozen, restored_subscription,
+    with_release_labels, without_owner_labels, without_pin,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -262,7 +262,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         }
         change(cluster, io, &SUBSCRIPTION, &subscription, frozen).await?;
         self.store(io, &release).await?;
-        mark(cluster, io, &objects, &extension_name, namespace).await?;
+        label_objects(cluster, io, &objects, &extension_name, namespace).await?;
         let Some(created) = create(cluster, io, &CLUSTER_EXTENSION, &wanted, false).await? else {
             let cause = Cause::new(format!("ClusterExtension {extension_name} exists meanwhile"));
             return Err(cause.remedy("choose another name with --ce-name NAME").into());
@@ -295,9 +295,10 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         }
         let secret = RecordedRelease::secret_name(name);
         steps.push(("create", format!("Secret {}/{secret}", self.system)));
-        let unmarked =
-            objects.iter().filter(|(_, object)| marked(object, name, namespace).is_some());
-        steps.extend(unmarked.map(|(_, object)| ("mark", object_text(object))));
+        let unlabelled = objects
+            .iter()
+            .filter(|(_, object)| with_release_labels(object, name, namespace).is_some());
+        steps.extend(unlabelled.map(|(_, object)| ("mark", object_text(object))));
         steps.push(("create", object_text(wanted)));
         steps.push(("delete", object_text(operator.csv)));
         if without_pin(wanted).is_some() {
@@ -345,7 +346,7 @@ fn object(value: Value) -> Result<Object, CommandFailure> {
     Object::from_value(value).map_err(|error| Cause::new(error.to_string()).into())
 }
 
-async fn mark(
+async fn label_objects(
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
     objects: &[KindedObject],
@@ -353,7 +354,8 @@ async fn mark(
     namespace: &str,
 ) -> Result<(), CommandFailure> {
     for (kind, object) in objects {
-        change(cluster, io, kind, object, |found| marked(found, extension, namespace)).await?;
+        change(cluster, io, kind, object, |found| with_release_labels(found, extension, namespace))
+            .await?;
     }
     Ok(())
 }
@@ -394,7 +396,7 @@ pub(super) async fn finish(
         })?;
         let operator = ClassicOperator { subscription: &saved, csv };
         let (rules, objects) = handed_over(cluster, operator, &plans).await?;
-        mark(cluster, io, &objects, name, namespace).await?;
+        label_objects(cluster, io, &objects, name, namespace).await?;
         wait_until_taken_over(cluster, extension, &rules, timeout).await?;
         for (kind, object) in objects.iter().filter(|(_, object)| object.namespace().is_empty()) {
             change(cluster, io, kind, object, without_owner_labels).await?;

@@ -1,7 +1,7 @@
 //! `mainstay extension migrate`: moves operators and catalogs from OLM classic to OLM v1, and back.
 //!
 //! ```text
-//! check ─► convert ─┬─► freeze, record, mark, create ─► the controller takes over ─► OLM classic lets go
+//! check ─► convert ─┬─► freeze, record, label, create ─► the controller takes over ─► OLM classic lets go
 //!                   └─ killed anywhere ─► convert again │ rollback
 //! cleanup ─► InstallPlans, labels, OperatorGroup
 //! ```

@@ -24,7 +24,8 @@ use mainstay_api::resources::{
 use mainstay_cause::Cause;
 use mainstay_migration::{
     ClassicOperator, Handover, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of,
-    restored_group, restored_subscription, returns_to_classic, thawed, unmarked, without_hold,
+    restored_group, restored_subscription, returns_to_classic, thawed, without_hold,
+    without_release_labels,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -161,7 +162,7 @@ async fn undo_beginning(
         let operator = ClassicOperator { subscription, csv: &csv };
         let (_, objects) = handed_over(cluster, operator, &plans).await?;
         for (kind, object) in &objects {
-            change(cluster, io, kind, object, |found| unmarked(found, name)).await?;
+            change(cluster, io, kind, object, |found| without_release_labels(found, name)).await?;
         }
     }
     delete_releases(cluster, io, name).await?;
