@@ -11,9 +11,9 @@ use crate::table::truncate;
 use crate::walk_cluster::{NAME, NAMESPACE, WalkCluster};
 use crate::{UninstallReport, examples, leftovers};
 use anyhow::Context;
-use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
+use mainstay_api::names::olm_v1::{OWNER_NAME_LABEL, REVISION_NAME_LABEL};
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
-use mainstay_client::DeleteOptions;
+use mainstay_client::{DeleteOptions, ObjectList};
 use mainstay_extensions::TrustMode;
 use mainstay_object::Object;
 use mainstay_permissions::ExtensionApplier;
@@ -267,10 +267,34 @@ impl Steps<'_> {
             return Ok(false);
         }
         self.walk.installed.push(name.to_owned());
+        if matches!(self.applier, Applier::ObjectSets) {
+            self.wait_until_archived().await?;
+        }
         if let Some(installer) = &mut self.installer {
             installer.grant(self.cluster, &objects).await?;
         }
         Ok(true)
+    }
+
+    /// Waits until the objects that only earlier revisions have are gone. The account needs the permissions for
+    /// them until then.
+    async fn wait_until_archived(&mut self) -> anyhow::Result<()> {
+        let sets = self.cluster.api.list(&CLUSTER_OBJECT_SET, None, &ObjectList::default()).await?;
+        let mut sets: Vec<(Option<i64>, &str)> =
+            sets.items.iter().map(|set| (set.i64(&["spec", "revision"]), set.name())).collect();
+        sets.sort_unstable();
+        // Those before it were waited for after earlier updates.
+        let Some((_, previous)) = sets.iter().rev().nth(1) else { return Ok(()) };
+        let is_archived = |set: &Object| {
+            let mut conditions = set.array(&["status", "conditions"]).iter();
+            conditions.any(|condition| condition["reason"] == "Archived")
+        };
+        let test = self.cluster.test()?;
+        let wait = test.wait_for(&CLUSTER_OBJECT_SET, None, previous, is_archived);
+        if tokio::time::timeout(GRACE, wait).await.is_err() {
+            self.find(&format!("the revision {previous} is not archived"));
+        }
+        Ok(())
     }
 
     /// Grants what an update to `new` needs. Without these permissions it has to be refused first.
@@ -378,6 +402,8 @@ impl Steps<'_> {
             // Kubernetes copies the labels of a Service to its endpoints.
             .filter(|(id, object)| !leftovers::is_derived(id, object))
             .filter(|(id, _)| id.kind != *CLUSTER_OBJECT_SET.kind)
+            // Secrets with the content of a ClusterObjectSet.
+            .filter(|(_, object)| object.label(REVISION_NAME_LABEL).is_none())
             .map(|(id, _)| key(&id.kind, &id.name))
             .collect();
         let objects = self.content.bundle(name)?.installed_objects(NAMESPACE)?;
