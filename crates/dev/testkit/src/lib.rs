@@ -20,6 +20,7 @@
     reason = "this crate is test code: whatever does not work must end the test"
 )]
 
+pub mod chaos;
 mod fault_injection;
 mod source_text;
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod chaos;
 mod cluster_catalogs;
 mod cluster_extensions;
 mod extension_kills;

@@ -18,7 +18,7 @@ const SYSTEM: Option<&str> = Some("olmv1-system");
 
 /// A cluster with the CustomResourceDefinitions of the experimental channel, whose controllers do not run
 /// yet.
-async fn experimental() -> OlmCluster {
+pub(crate) async fn experimental() -> OlmCluster {
     let mut olm = OlmCluster::for_extensions().await;
     for crd in olm_v1_crds(CrdChannel::Experimental) {
         olm.cluster.apply(crd).await;

@@ -1,13 +1,14 @@
 //! Catalog changes during an upgrade.
 
 use super::installs::is_at_latest;
-use super::state::{State, wait_for_end_state};
-use super::{WriteCounter, run_in_parallel, sample_points, wait_until_settled};
 use crate::dependencies::{self, ANVIL, CHISEL, NEEDY, Release};
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog};
 use crate::webhooks::edit_csv;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_client::DeleteOptions;
+use mainstay_testkit::chaos::{
+    State, WriteCounter, run_in_parallel, sample_points, wait_for_end_state, wait_until_settled,
+};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -138,7 +139,7 @@ impl Change {
             let olm = self.prepare(&UPGRADES).await;
             self.apply(&olm).await;
             let count = WriteCounter::default();
-            let classic = olm.spawn_controllers(&count.connect(&olm));
+            let classic = olm.spawn_controllers(&count.connect(&olm.cluster));
             olm.wait_until_succeeded(self.head()).await;
             let end = wait_until_settled(&olm, &count).await;
             classic.shutdown().await;
@@ -156,7 +157,7 @@ impl Change {
         olm.wait_until_idle().await;
         olm.stop_controllers().await;
         let count = WriteCounter::default();
-        let classic = olm.spawn_controllers(&count.connect(&olm));
+        let classic = olm.spawn_controllers(&count.connect(&olm.cluster));
         self.apply(&olm).await;
         let end = wait_until_settled(&olm, &count).await;
         classic.shutdown().await;
@@ -206,7 +207,7 @@ impl Change {
         let second = if kills {
             first.shutdown().await;
             self.apply(&olm).await;
-            olm.spawn_controllers(&count.connect(&olm))
+            olm.spawn_controllers(&count.connect(&olm.cluster))
         } else {
             self.apply(&olm).await;
             first

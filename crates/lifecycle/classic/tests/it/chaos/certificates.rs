@@ -4,10 +4,6 @@ use super::full_operator::{
     ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, wait_for_copies_in,
 };
 use super::state::sha256_hex;
-use super::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
-    assert_survives_kill_after_each_write,
-};
 use crate::olm_cluster::OlmCluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,6 +11,10 @@ use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_client::{ObjectList, Selection, WatchEvent};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_testkit::chaos::{
+    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    assert_survives_kill_after_each_write,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,8 @@ struct Rotation {
 const ROTATION_DUE: jiff::SignedDuration = jiff::SignedDuration::from_hours(730 * 24 - 12);
 
 impl Scenario for Rotation {
+    type Cluster = OlmCluster;
+
     async fn prepare(&self) -> OlmCluster {
         let (parts, targets, copies): (_, &[&str], &[&str]) = if self.everywhere {
             (Features::All, &[], &ALL_OTHER_NAMESPACES)

@@ -1,13 +1,13 @@
 //! Installs and upgrades.
 
-use super::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
-    assert_survives_kill_after_each_write,
-};
 use crate::olm_cluster::OlmCluster;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::{Patch, Selection};
 use mainstay_object::Object;
+use mainstay_testkit::chaos::{
+    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    assert_survives_kill_after_each_write,
+};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) enum Operation {
 }
 
 impl Scenario for Operation {
+    type Cluster = OlmCluster;
+
     async fn prepare(&self) -> OlmCluster {
         let mut olm = OlmCluster::start(&["1.0.0"]).await;
         olm.apply_group("og").await;

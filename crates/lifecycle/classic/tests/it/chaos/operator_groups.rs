@@ -3,15 +3,14 @@
 use super::full_operator::{
     ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, wait_for_copies_in,
 };
-use super::state::differences;
-use super::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
-    assert_survives_kill_after_each_write, run_undisturbed,
-};
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_testkit::chaos::{
+    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    assert_survives_kill_after_each_write, differences, run_undisturbed,
+};
 use serde_json::{Value, json};
 
 /// A sequence of changes of an OperatorGroup.
@@ -105,6 +104,8 @@ impl GroupChanges {
 }
 
 impl Scenario for GroupChanges {
+    type Cluster = OlmCluster;
+
     async fn prepare(&self) -> OlmCluster {
         let mut olm = olm_with_operator(Features::OneWebhook, &["team"]).await;
         olm.stop_controllers().await;

@@ -1,12 +1,14 @@
 //! Leader election: two processes, of which the one that holds the Lease runs the controllers.
 
 use super::installs::Operation;
-use super::state::{State, wait_for_end_state};
-use super::{Scenario, WriteCounter, run_in_parallel, run_undisturbed, sample_points};
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_classic::Classic;
 use mainstay_client::{Cluster, Election, LeaseTerm, LeaseTimings};
 use mainstay_object::NamespacedName;
+use mainstay_testkit::chaos::{
+    Scenario, State, WriteCounter, run_in_parallel, run_undisturbed, sample_points,
+    wait_for_end_state,
+};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use parking_lot::Mutex;
 use std::convert::Infallible;

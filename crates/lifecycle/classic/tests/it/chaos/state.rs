@@ -9,7 +9,7 @@ use mainstay_api::resources::{
 };
 use mainstay_client::ObjectList;
 use mainstay_object::{Object, Resource, builtin};
-use mainstay_testkit::wait_for_timeout;
+use mainstay_testkit::chaos::State;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -18,7 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,9 +47,6 @@ const KINDS: [&Resource; 21] = [
     &builtin::VALIDATING_WEBHOOK_CONFIGURATION,
     &builtin::MUTATING_WEBHOOK_CONFIGURATION,
 ];
-
-/// Objects by kind and name.
-pub(crate) type State = BTreeMap<String, Value>;
 
 /// The state of a cluster: all objects with normalized fields.
 pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
@@ -285,63 +282,4 @@ fn is_valid_certificate(secret: &Object) -> bool {
         CertifiedKey::from_der(vec![leaf], key, &provider).ok().map(drop)
     };
     judge().is_some()
-}
-
-/// Waits until the cluster has one of these states; otherwise panics with the differences from the
-/// nearest.
-pub(crate) async fn wait_for_end_state(olm: &OlmCluster, ends: &[State], how: impl Fn() -> String) {
-    let store = olm.cluster.store();
-    let compare = async {
-        loop {
-            let revision = store.revision();
-            let found = cluster_state(olm).await;
-            if ends.contains(&found) {
-                return;
-            }
-            while store.revision() == revision {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        }
-    };
-    tokio::select! {
-        () = compare => return,
-        () = wait_for_timeout() => {}
-    }
-    let found = cluster_state(olm).await;
-    let nearest = ends.iter().map(|end| differences(end, &found)).min_by_key(Vec::len);
-    panic!("{}\nanother end\n{}", how(), nearest.unwrap_or_default().join("\n"));
-}
-
-/// The differences by object and field.
-pub(crate) fn differences(wanted: &State, found: &State) -> Vec<String> {
-    let mut keys: Vec<&String> = wanted.keys().chain(found.keys()).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let mut differences_found = Vec::new();
-    for key in keys {
-        match (wanted.get(key), found.get(key)) {
-            (Some(left), Some(right)) => compare(key, left, right, &mut differences_found),
-            (Some(_), None) => differences_found.push(format!("{key}: is not there")),
-            (None, _) => differences_found.push(format!("{key}: is there")),
-        }
-    }
-    differences_found
-}
-
-fn compare(path: &str, left: &Value, right: &Value, differences_found: &mut Vec<String>) {
-    if left == right {
-        return;
-    }
-    if let (Value::Object(left), Value::Object(right)) = (left, right) {
-        let mut keys: Vec<&String> = left.keys().chain(right.keys()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            let value_in =
-                |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
-            compare(&format!("{path}/{key}"), &value_in(left), &value_in(right), differences_found);
-        }
-        return;
-    }
-    differences_found.push(format!("{path}\n  wanted {left}\n  found  {right}"));
 }

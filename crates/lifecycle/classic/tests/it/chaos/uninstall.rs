@@ -4,17 +4,17 @@ use super::full_operator::{
     ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, olm_without_operator,
     wait_for_copies_in,
 };
-use super::state::{cluster_state, differences};
-use super::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
-    assert_survives_kill_after_each_write, run_undisturbed,
-};
+use super::state::cluster_state;
 use crate::olm_cluster::OlmCluster;
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION as CSV, OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::{DeleteOptions, Selection};
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_testkit::chaos::{
+    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    assert_survives_kill_after_each_write, differences, run_undisturbed,
+};
 use serde_json::json;
 
 const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
@@ -47,6 +47,8 @@ async fn delete(olm: &OlmCluster, resource: &Resource, namespace: Option<&str>, 
 }
 
 impl Scenario for Uninstall {
+    type Cluster = OlmCluster;
+
     async fn prepare(&self) -> OlmCluster {
         let mut olm = olm_with_operator(self.parts(), self.targets()).await;
         wait_for_copies_in(&olm, if self.everywhere { &ALL_OTHER_NAMESPACES } else { &["a"] })

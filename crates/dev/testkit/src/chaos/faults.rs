@@ -1,6 +1,6 @@
 //! Faults of requests.
 
-use mainstay_testkit::{InjectedFault, ObservedRequest};
+use crate::{InjectedFault, ObservedRequest};
 use std::time::Duration;
 
 /// A pseudo-random number that depends only on its arguments.

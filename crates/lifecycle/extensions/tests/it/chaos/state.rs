@@ -1,0 +1,123 @@
+//! The state of a cluster with extensions: all objects, without fields that differ between two runs.
+
+use crate::olm_cluster::OlmCluster;
+use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
+use mainstay_client::ObjectList;
+use mainstay_object::{Object, Resource, builtin};
+use mainstay_releases::{MAX_DECODED_BYTES, ReleaseStatus, decode_release};
+use mainstay_testkit::chaos::State;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The kinds of a state.
+const KINDS: [&Resource; 13] = [
+    &CLUSTER_CATALOG,
+    &CLUSTER_EXTENSION,
+    &CLUSTER_OBJECT_SET,
+    &builtin::NAMESPACE,
+    &builtin::CONFIG_MAP,
+    &builtin::DEPLOYMENT,
+    &builtin::SECRET,
+    &builtin::SERVICE,
+    &builtin::SERVICE_ACCOUNT,
+    &builtin::ROLE,
+    &builtin::ROLE_BINDING,
+    &builtin::CLUSTER_ROLE,
+    &builtin::CLUSTER_ROLE_BINDING,
+];
+
+/// Fields that differ between two runs.
+const VOLATILE: [&str; 7] = [
+    "resourceVersion",
+    "managedFields",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "observedGeneration",
+    "lastUnpacked",
+];
+
+/// The state of a cluster.
+pub(super) async fn of(olm: &OlmCluster) -> State {
+    let mut objects = Vec::new();
+    for resource in KINDS {
+        let list = olm.cluster.cluster().list(resource, None, &ObjectList::default()).await;
+        let mut items = match list {
+            // The standard channel has no ClusterObjectSets.
+            Err(error) if error.is_not_found() => continue,
+            list => list.unwrap().items,
+        };
+        items.retain(|object| {
+            !object.name().starts_with("system:") && object.name() != "kube-root-ca.crt"
+        });
+        objects.append(&mut items);
+    }
+    let key = |object: &Object| format!("{} {}", object.kind(), object.key());
+    let uids: BTreeMap<String, String> = objects
+        .iter()
+        .map(|object| (object.uid().to_owned(), format!("{{uid of {}}}", key(object))))
+        .collect();
+    let mut state = State::new();
+    for object in objects {
+        let (mut key, mut value) = match deployed_release(&object) {
+            None => (key(&object), object.into_value()),
+            Some(Some(release)) => ("deployed release".to_owned(), release),
+            // An attempt that was interrupted or an earlier version.
+            Some(None) => continue,
+        };
+        normalize(&mut value, &uids);
+        while state.contains_key(&key) {
+            key.push_str(" again");
+        }
+        state.insert(key, value);
+    }
+    state
+}
+
+/// What the release of a Secret says, if it is deployed. How many attempts it took depends on the faults.
+fn deployed_release(secret: &Object) -> Option<Option<Value>> {
+    let release = decode_release(&secret.to_value(), &[], MAX_DECODED_BYTES).ok()?;
+    if release.info.status != ReleaseStatus::Deployed {
+        return Some(None);
+    }
+    let mut value: Value = serde_json::from_str(&release.to_json()).unwrap();
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|field, _| field != "info" && field != "version");
+    }
+    Some(Some(value))
+}
+
+fn normalize(value: &mut Value, uids: &BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for field in VOLATILE {
+                fields.remove(field);
+            }
+            for field in fields.values_mut() {
+                normalize(field, uids);
+            }
+        }
+        Value::Array(items) => {
+            for item in items.iter_mut() {
+                normalize(item, uids);
+            }
+            let is_condition =
+                |item: &Value| item["type"].is_string() && item["status"].is_string();
+            if items.iter().all(is_condition) {
+                items.sort_by_key(|item| item["type"].to_string());
+            }
+        }
+        Value::String(text) => {
+            if text.parse::<jiff::Timestamp>().is_ok() {
+                "{time}".clone_into(text);
+                return;
+            }
+            for (uid, owner) in uids {
+                if text.contains(uid.as_str()) {
+                    *text = text.replace(uid.as_str(), owner);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
