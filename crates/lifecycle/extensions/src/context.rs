@@ -1,7 +1,7 @@
 //! What the controllers of the subsystem share.
 
 use crate::cluster_catalog::{Contents, LoadCounters};
-use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
+use crate::cluster_extension::{DeploymentState, ManagedObjects, ReleaseHead, Turns};
 use crate::features::Features;
 use crate::object_set::ObjectWatches;
 use crate::resources::Resources;
@@ -51,6 +51,8 @@ pub(crate) struct Context {
     pub(crate) extensions: Cache<ClusterExtension>,
     /// What the releases of extensions say about themselves without being read, indexed by extension.
     pub(crate) releases: Cache<ReleaseHead>,
+    /// The Deployments of extensions, indexed by extension.
+    pub(crate) deployments: Cache<DeploymentState>,
     /// Every ClusterObjectSet, indexed by extension; none if there are no ClusterObjectSets.
     pub(crate) object_sets: Option<Cache<ClusterObjectSet>>,
     /// The watches of the objects of ClusterObjectSets.

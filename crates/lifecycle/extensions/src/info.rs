@@ -78,6 +78,8 @@ fn service_account() -> Vec<Value> {
         rule("", &["secrets"], &["get", "list", "watch", "create", "update", "delete"]),
         rule("", &["serviceaccounts"], &["get", "impersonate"]),
         rule("", &["events"], &["create", "patch"]),
+        // The condition Ready.
+        rule("apps", &["deployments"], &["list", "watch"]),
         // The report about missing permissions.
         rule(
             "rbac.authorization.k8s.io",

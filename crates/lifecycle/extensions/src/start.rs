@@ -1,7 +1,7 @@
 //! Startup: builds the shared context and registers all controllers.
 
 use crate::cluster_catalog::{Contents, LoadCounters, write_metrics};
-use crate::cluster_extension::{ManagedObjects, ReleaseHead, Turns};
+use crate::cluster_extension::{DeploymentState, ManagedObjects, ReleaseHead, Turns};
 use crate::context::Context;
 use crate::features::Features;
 use crate::info::subsystem;
@@ -142,6 +142,7 @@ impl Extensions {
                 ClusterExtension::from_object(object).ok()
             }));
         let releases = caches.start(ReleaseHead::cache(&release_namespace));
+        let deployments = caches.start(DeploymentState::cache());
         let uses_object_sets = features.object_sets && has_extensions;
         let object_sets = uses_object_sets.then(|| caches.start(object_set_cache()));
         let context = Arc::new(Context {
@@ -167,6 +168,7 @@ impl Extensions {
             release_namespace,
             extensions,
             releases,
+            deployments,
             object_sets,
             object_watches: ObjectWatches::new(stop.clone()),
             resources: Resources::default(),

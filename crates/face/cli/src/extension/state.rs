@@ -70,6 +70,14 @@ pub(super) fn install_stage(extension: &Object) -> InstallStage {
     }
 }
 
+/// Whether the desired state is reached and works: by the condition Ready, or where a controller of upstream does not
+/// set it, by the condition Available, if there is one.
+pub(super) fn is_ready(extension: &Object) -> bool {
+    let works = ["Ready", "Available"].iter().find_map(|kind| condition(extension, kind));
+    install_stage(extension) == InstallStage::Installed
+        && works.is_none_or(|works| works["status"] == "True" && is_current(extension, works))
+}
+
 /// The installed bundle.
 pub(super) fn installed_bundle(extension: &Object) -> Option<InstalledState<'_>> {
     let field = |name| extension.str(&["status", "install", "bundle", name]);
@@ -89,13 +97,13 @@ pub(super) fn installed_image(extension: &Object) -> Option<&str> {
     message.strip_suffix(" successfully").filter(|image| !image.is_empty())
 }
 
-/// Why the desired state is not reached; empty if it is reached.
+/// Why the desired state is not reached or does not work; empty if it is reached and works.
 pub(super) fn obstacles(extension: &Object) -> Vec<Cause> {
-    if install_stage(extension) == InstallStage::Installed {
+    if is_ready(extension) {
         return Vec::new();
     }
-    let sentences = ["Progressing", "Installed", "Available"].iter().filter_map(|kind| {
-        let condition = condition(extension, kind)?;
+    let sentences = ["Progressing", "Installed", "Available", "Ready"].iter().filter_map(|kind| {
+        let condition = condition(extension, kind).filter(|condition| !repeats(condition))?;
         let is_reached = condition["status"] == "True"
             && (*kind != "Progressing" || condition["reason"] == "Succeeded");
         (!is_reached).then(|| condition_sentence(extension, condition))
@@ -111,6 +119,13 @@ pub(super) fn obstacles(extension: &Object) -> Vec<Cause> {
     ]
 }
 
+/// Whether a condition repeats what another one says: Ready, unless it is about Deployments.
+fn repeats(condition: &Value) -> bool {
+    condition["type"] == "Ready"
+        && condition["status"] != "True"
+        && condition["reason"] != "DeploymentsUnavailable"
+}
+
 /// Adds the remedy for missing permissions of the ServiceAccount.
 fn with_remedy(extension: &Object, cause: Cause) -> Cause {
     if !cause.what().contains("pre-authorization failed") {
@@ -123,7 +138,8 @@ fn with_remedy(extension: &Object, cause: Cause) -> Cause {
 pub(super) fn condition_sentences(extension: &Object) -> Vec<String> {
     let conditions = extension.array(&["status", "conditions"]).iter();
     let holding = conditions.filter(|condition| {
-        !text(condition, "type").ends_with("Deprecated") || condition["status"] == "True"
+        let is_deprecation = text(condition, "type").ends_with("Deprecated");
+        (!is_deprecation || condition["status"] == "True") && !repeats(condition)
     });
     holding.map(|condition| condition_sentence(extension, condition)).collect()
 }
@@ -173,6 +189,10 @@ fn plain_words(kind: &str, status: &str, reason: &str) -> Option<(&'static str, 
         ("Available", "False", "RollingOut") => ("some objects are not ready yet", true),
         ("Available", "False", _) => ("some objects do not work", true),
         ("Available", "Unknown", _) => ("it is unknown whether the objects work", true),
+        ("Ready", "True", _) => ("it is ready", false),
+        ("Ready", "False", "DeploymentsUnavailable") => {
+            ("some Deployments are not available", true)
+        }
         ("Deprecated", "True", _) => ("a part is deprecated", true),
         ("PackageDeprecated", "True", _) => ("the package is deprecated", true),
         ("ChannelDeprecated", "True", _) => ("a channel is deprecated", true),
@@ -277,6 +297,8 @@ mod tests {
             ("Available", "False", "ProbeFailure", "some objects do not work: m"),
             ("Available", "False", "Other", "some objects do not work: m"),
             ("Available", "Unknown", "Archived", "it is unknown whether the objects work: m"),
+            ("Ready", "True", "Ready", "it is ready"),
+            ("Ready", "False", "DeploymentsUnavailable", "some Deployments are not available: m"),
             ("Deprecated", "True", "Deprecated", "a part is deprecated: m"),
             ("PackageDeprecated", "True", "Deprecated", "the package is deprecated: m"),
             ("ChannelDeprecated", "True", "Deprecated", "a channel is deprecated: m"),
@@ -288,8 +310,40 @@ mod tests {
             let found = condition_sentences(&extension(&json!([condition])));
             assert_eq!(found, [expected], "{condition}");
         }
-        let quiet = json!([{"type": "Deprecated", "status": "False", "reason": "NotDeprecated"}]);
+        let quiet = json!([
+            {"type": "Deprecated", "status": "False", "reason": "NotDeprecated"},
+            {"type": "Ready", "status": "False", "reason": "Retrying", "message": "m"},
+        ]);
         assert!(condition_sentences(&extension(&quiet)).is_empty());
+    }
+
+    #[test]
+    fn ready_is_the_condition_ready_or_else_available() {
+        let with = |more: Value| {
+            let mut conditions = vec![
+                json!({"type": "Installed", "status": "True", "observedGeneration": 2}),
+                json!({"type": "Progressing", "status": "True", "reason": "Succeeded", "observedGeneration": 2}),
+            ];
+            conditions.extend(more.as_array().cloned().unwrap_or_default());
+            extension(&conditions.into())
+        };
+        let condition = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
+        for (more, expected) in [
+            (json!([]), true),
+            (json!([condition("Available", "False", 2)]), false),
+            (json!([condition("Ready", "True", 2)]), true),
+            (json!([condition("Ready", "True", 1)]), false),
+            (json!([condition("Ready", "False", 2), condition("Available", "True", 2)]), false),
+        ] {
+            assert_eq!(is_ready(&with(more.clone())), expected, "{more}");
+        }
+        let unavailable = json!([{
+            "type": "Ready", "status": "False", "reason": "DeploymentsUnavailable",
+            "message": "Deployment a/b is rolling out", "observedGeneration": 2,
+        }]);
+        let found: Vec<String> =
+            obstacles(&with(unavailable)).iter().map(|cause| cause.what().to_owned()).collect();
+        assert_eq!(found, ["some Deployments are not available: Deployment a/b is rolling out"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `mainstay extension wait`: waits until a ClusterExtension is installed, has a version, or is deleted.
+//! `mainstay extension wait`: waits until a ClusterExtension is installed or ready, has a version, or is deleted.
 
 use super::state::{self, InstallStage};
 use super::watch;
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// Name of the ClusterExtension.
     #[arg(value_name = "NAME")]
     name: String,
-    /// What to wait for: `installed`, `version=RANGE` or `deleted`.
+    /// What to wait for: `installed`, `ready`, `version=RANGE` or `deleted`.
     #[arg(long = "for", value_name = "GOAL", default_value = "installed")]
     goal: WaitGoal,
     /// How long to wait: seconds, or a duration such as 10m; 0 checks once.
@@ -39,6 +39,8 @@ pub(super) struct Arguments {
 enum WaitGoal {
     /// The desired state is reached.
     Installed,
+    /// It is reached, and the Deployments are available.
+    Ready,
     /// A bundle of a version in the range is installed.
     Version(VersionConstraint),
     /// The ClusterExtension does not exist.
@@ -48,7 +50,7 @@ enum WaitGoal {
 /// A text is no goal.
 #[derive(Debug, thiserror::Error)]
 enum ParseGoalError {
-    #[error("write installed, version=RANGE or deleted")]
+    #[error("write installed, ready, version=RANGE or deleted")]
     Unknown,
     #[error(transparent)]
     Version(#[from] values::ParseValueError),
@@ -62,6 +64,7 @@ impl FromStr for WaitGoal {
     fn from_str(text: &str) -> Result<Self, ParseGoalError> {
         match (text, text.split_once('=')) {
             ("installed", _) => Ok(Self::Installed),
+            ("ready", _) => Ok(Self::Ready),
             ("deleted" | "delete", _) => Ok(Self::Deleted),
             (_, Some(("version", range))) if !range.is_empty() => {
                 values::version_range(range)?;
@@ -77,6 +80,7 @@ impl WaitGoal {
     fn describe(&self) -> String {
         match self {
             Self::Installed => "installing".to_owned(),
+            Self::Ready => "becoming ready".to_owned(),
             Self::Version(range) => format!("installing version {range}"),
             Self::Deleted => "its deletion".to_owned(),
         }
@@ -85,6 +89,7 @@ impl WaitGoal {
     fn is_reached(&self, extension: &Object) -> bool {
         match self {
             Self::Installed => state::install_stage(extension) == InstallStage::Installed,
+            Self::Ready => state::is_ready(extension),
             Self::Version(range) => {
                 let version = state::installed_bundle(extension)
                     .and_then(|bundle| parse_strict(bundle.version).ok());
@@ -197,7 +202,8 @@ mod tests {
             ("version=1.2.x", true),
             ("version=", false),
             ("version=1.0 - 2.0", false),
-            ("ready", false),
+            ("ready", true),
+            ("healthy", false),
         ] {
             assert_eq!(text.parse::<WaitGoal>().is_ok(), parses, "{text}");
         }
@@ -297,7 +303,7 @@ mod tests {
 
     #[test]
     fn unserved_kind_is_an_error_of_every_goal() {
-        for goal in ["installed", "version=1.x", "deleted"] {
+        for goal in ["installed", "ready", "version=1.x", "deleted"] {
             let flags = Flags::try_parse_from(["wait", "tea", "--for", goal]).unwrap();
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let mut io = CatalogCommandIo {

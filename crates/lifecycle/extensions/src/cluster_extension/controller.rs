@@ -4,19 +4,18 @@ use super::account;
 use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::bundle;
 use super::failure::Failure;
+use super::finalizers;
 use super::preflight;
+use super::readiness;
 use super::releases::{self, History, ReleasePlan};
 use super::resolve::{self, CatalogInput, Resolution};
-use super::retained_objects;
 use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress, Report};
 use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::error::Error;
-use mainstay_api::names::olm_v1::{
-    CONTENT_MANAGER_CACHE_FINALIZER, OWNER_NAME_LABEL, UNPACK_CACHE_FINALIZER,
-};
+use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
 use mainstay_api::{ClusterExtension, Time, resources};
-use mainstay_client::{Action, Backoff, Patch, Reconciler};
+use mainstay_client::{Action, Backoff, Reconciler};
 use mainstay_controller::{
     Controllers, KeyQueue, WithOperation as _, api_message, decision, patch,
 };
@@ -24,7 +23,6 @@ use mainstay_object::{NamespacedName, Object};
 use mainstay_permissions::ExtensionApplier;
 use mainstay_resolver::extension::{ExtensionChoice, InstalledExtensionBundle};
 use parking_lot::Mutex;
-use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -35,8 +33,6 @@ const WORKERS: usize = 8;
 /// How long after its start the process waits for catalogs that it served before, so that no status says for
 /// a moment that they are not there.
 const LOADING_TIME: Duration = Duration::from_secs(30);
-/// The finalizers of an extension, as upstream. They go once the kept objects have lost their owner.
-const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
 
 struct Controller {
     context: Arc<Context>,
@@ -96,6 +92,11 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
                 queue.add(NamespacedName::cluster(&*release.extension));
             }
         })
+        .watch(&context.deployments, |_, queue, change| {
+            for deployment in mainstay_controller::either_side(change) {
+                queue.add(NamespacedName::cluster(&*deployment.extension));
+            }
+        })
         .watch_if_there(context.object_sets.as_ref(), |_, queue, change| {
             for set in mainstay_controller::either_side(change) {
                 if let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL) {
@@ -141,9 +142,10 @@ impl Reconciler for Controller {
         };
         if extension.metadata.deletion_timestamp.is_some() {
             self.memories.lock().remove(key);
-            return self.remove_finalizers(&extension).await;
+            finalizers::remove(context, &extension).await?;
+            return Ok(Action::Done);
         }
-        if self.add_finalizers(&extension).await? {
+        if finalizers::add(context, &extension).await? {
             // The watch event of this write goes on.
             return Ok(Action::Done);
         }
@@ -259,64 +261,25 @@ impl Controller {
         hasher.finish()
     }
 
-    /// Removes the finalizers. The garbage collector deletes the objects that have the extension as owner;
-    /// kept ones lose it before.
-    async fn remove_finalizers(&self, extension: &ClusterExtension) -> Result<Action, Error> {
-        let (ours, others): (Vec<_>, Vec<_>) = extension
-            .metadata
-            .finalizers
-            .iter()
-            .partition(|name| FINALIZERS.contains(&name.as_str()));
-        if !ours.is_empty() {
-            retained_objects::release(&self.context, extension).await?;
-            self.write_finalizers(extension, &json!(others)).await?;
-        }
-        Ok(Action::Done)
-    }
-
-    /// Adds missing finalizers; returns whether one was missing.
-    async fn add_finalizers(&self, extension: &ClusterExtension) -> Result<bool, Error> {
-        let mut finalizers = extension.metadata.finalizers.clone();
-        for name in FINALIZERS {
-            if !finalizers.iter().any(|present| present == name) {
-                finalizers.push(name.to_owned());
-            }
-        }
-        if finalizers.len() == extension.metadata.finalizers.len() {
-            return Ok(false);
-        }
-        self.write_finalizers(extension, &json!(finalizers)).await?;
-        Ok(true)
-    }
-
-    async fn write_finalizers(
-        &self,
-        extension: &ClusterExtension,
-        finalizers: &serde_json::Value,
-    ) -> Result<(), Error> {
-        let patch = Patch::Merge(json!({"metadata": {
-            "resourceVersion": extension.metadata.resource_version,
-            "finalizers": finalizers,
-        }}));
-        let (resource, name) = (&resources::CLUSTER_EXTENSION, &*extension.metadata.name);
-        match self.context.cluster.patch(resource, None, name, &patch).await {
-            // The object went meanwhile.
-            Err(error) if error.is_not_found() => Ok(()),
-            written => {
-                Ok(written.map(drop).during("writing the finalizers of a ClusterExtension")?)
-            }
-        }
-    }
-
     /// Writes the status if it differs.
     async fn report(&self, extension: &ClusterExtension, outcome: &Outcome) -> Result<(), Error> {
         let context = &self.context;
-        let status = status::after(extension, outcome, Time::new(context.clock.now()));
+        let now = Time::new(context.clock.now());
+        let mut status = status::after(extension, outcome, now);
+        let deployments = context.deployments.indexed(&extension.metadata.name);
+        let deployments = deployments.iter().map(|(_, deployment)| &**deployment);
+        readiness::set_ready(&mut status, extension.metadata.generation, deployments, now);
         let Some(patch) = patch::of_view(extension, &status)? else { return Ok(()) };
         let (resource, name) = (&resources::CLUSTER_EXTENSION, &*extension.metadata.name);
         match context.cluster.patch_status(resource, None, name, &patch).await {
             Err(error) if error.is_not_found() => return Ok(()),
             written => written.map(drop).during("writing the status of a ClusterExtension")?,
+        }
+        if readiness::is_only_change(&extension.status, &status) {
+            if let Some((decision, why)) = readiness::report(&status) {
+                decision::log("ClusterExtension", name, decision, why);
+            }
+            return Ok(());
         }
         let Some(Report { decision, event, why }) = status::report(outcome) else { return Ok(()) };
         decision::log("ClusterExtension", name, decision, &why);

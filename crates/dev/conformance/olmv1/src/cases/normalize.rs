@@ -160,6 +160,7 @@ fn normalize(object: &Object, chunks: &[Value], digests: &Digests) -> Value {
         object.remove(&["metadata", "annotations"]);
     }
     let mut value = object.into_value();
+    remove_ready(&mut value);
     generated(&mut value);
     if value["kind"] == "ConfigMap" {
         shorten(&mut value);
@@ -176,6 +177,29 @@ fn normalize(object: &Object, chunks: &[Value], digests: &Digests) -> Value {
     digests.mask_messages(&mut value);
     sort_random_orders(&mut value);
     value
+}
+
+/// Removes the condition Ready of a ClusterExtension, which upstream does not have, if it follows from the others.
+fn remove_ready(object: &mut Value) {
+    if object["kind"] != "ClusterExtension" {
+        return;
+    }
+    let generation = object["metadata"]["generation"].clone();
+    let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") else { return };
+    let find = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
+    let Some(ready) = find("Ready") else { return };
+    let is_true = |kind: &str| find(kind).is_some_and(|condition| condition["status"] == "True");
+    let is_fulfilled = is_true("Installed")
+        && find("Progressing").is_some_and(|condition| condition["reason"] == "Succeeded")
+        && (find("Available").is_none() || is_true("Available"));
+    let follows = if is_fulfilled {
+        ready["status"] == "True" || ready["reason"] == "DeploymentsUnavailable"
+    } else {
+        ready["status"] != "True"
+    };
+    if follows && ready["observedGeneration"] == generation {
+        conditions.retain(|condition| condition["type"] != "Ready");
+    }
 }
 
 /// Removes the times of conditions.
@@ -359,6 +383,30 @@ mod tests {
         let wanted =
             "Get \"https://a.example:1/v2/\": dial tcp {address}: connect: connection refused";
         assert_eq!(digests.mask(text), wanted);
+    }
+
+    #[test]
+    fn ready_is_removed_only_if_it_follows_from_the_other_conditions() {
+        let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "observedGeneration": 2});
+        let installed = condition("Installed", "True", "Succeeded");
+        let (done, busy) = ("Succeeded", "Retrying");
+        for (progress, ready, is_removed) in [
+            (done, condition("Ready", "True", "Ready"), true),
+            (done, condition("Ready", "False", "DeploymentsUnavailable"), true),
+            (done, condition("Ready", "False", "Retrying"), false),
+            (busy, condition("Ready", "False", "Retrying"), true),
+            (busy, condition("Ready", "True", "Ready"), false),
+            (done, json!({"type": "Ready", "status": "True", "observedGeneration": 1}), false),
+        ] {
+            let progressing = condition("Progressing", "True", progress);
+            let mut object = json!({
+                "kind": "ClusterExtension", "metadata": {"generation": 2},
+                "status": {"conditions": [installed, progressing, ready]},
+            });
+            remove_ready(&mut object);
+            let count = object["status"]["conditions"].as_array().unwrap().len();
+            assert_eq!(count == 2, is_removed, "{ready}");
+        }
     }
 
     #[test]
