@@ -184,7 +184,6 @@ fn remove_ready(object: &mut Value) {
     if object["kind"] != "ClusterExtension" {
         return;
     }
-    let generation = object["metadata"]["generation"].clone();
     let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") else { return };
     let find = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
     let Some(ready) = find("Ready") else { return };
@@ -197,7 +196,9 @@ fn remove_ready(object: &mut Value) {
     } else {
         ready["status"] != "True"
     };
-    if follows && ready["observedGeneration"] == generation {
+    // A deletion increases the generation, and changes no condition.
+    let observed = find("Progressing").map(|condition| &condition["observedGeneration"]);
+    if follows && observed == Some(&ready["observedGeneration"]) {
         conditions.retain(|condition| condition["type"] != "Ready");
     }
 }
@@ -400,7 +401,7 @@ mod tests {
         ] {
             let progressing = condition("Progressing", "True", progress);
             let mut object = json!({
-                "kind": "ClusterExtension", "metadata": {"generation": 2},
+                "kind": "ClusterExtension",
                 "status": {"conditions": [installed, progressing, ready]},
             });
             remove_ready(&mut object);
