@@ -8,29 +8,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::names;
+use mainstay_certificates::{BACKDATED, Request, Usages, Validity, create_ca, dates, sign};
 use mainstay_object::{Object, OwnerReference};
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber, date_time_ymd,
-};
-use rustls::RootCertStore;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier as _;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::sign::CertifiedKey;
-use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+pub use mainstay_certificates::MakeError;
+pub(crate) use mainstay_certificates::hash;
 
 /// The lifetime of a certificate: two years.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(730 * 24);
 /// How long before its end a certificate is replaced: a day.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(24);
-/// How far the start of the validity lies in the past, for servers whose clocks are behind.
-const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 /// The organization in the subject; other software looks for it.
 const ORGANIZATION: &str = "Red Hat, Inc.";
 
@@ -40,17 +27,6 @@ pub(crate) const CA_CERTIFICATE: &str = "olmCAKey";
 pub(crate) const CERTIFICATE: &str = "tls.crt";
 /// The key of the Secret with the server's private key.
 pub(crate) const KEY: &str = "tls.key";
-
-/// Why a certificate cannot be created.
-#[derive(Debug, thiserror::Error)]
-pub enum MakeError {
-    /// The cryptographic library fails.
-    #[error("cannot make a key or certificate for {0}")]
-    Generate(String, #[source] rcgen::Error),
-    /// The system has no random bytes.
-    #[error("cannot make a serial number: the system gives no random bytes")]
-    Random,
-}
 
 /// A new certificate, its private key and its CA certificate, in PEM.
 pub struct ServingCertificate {
@@ -76,15 +52,6 @@ pub(crate) fn rotation(until: Timestamp) -> Timestamp {
     until.checked_sub(RENEW_BEFORE).unwrap_or(Timestamp::MIN)
 }
 
-/// SHA-256 in hexadecimal digits.
-pub(crate) fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// The names by which the API server and pods call a Service.
 pub(crate) fn hosts(service: &str, namespace: &str) -> [String; 2] {
     [format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]
@@ -101,66 +68,20 @@ pub fn make(
     now: Timestamp,
 ) -> Result<ServingCertificate, MakeError> {
     let hosts = hosts(service, namespace);
-    let wrong = |error| MakeError::Generate(hosts[1].clone(), error);
-    let serial = serial()?;
-    let digits = hash(&serial);
-    let mut ca = parameters(&format!("olm-selfsigned-{}", &digits[..16]), serial, now);
-    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    ca.key_usages = vec![
-        KeyUsagePurpose::DigitalSignature,
-        KeyUsagePurpose::KeyEncipherment,
-        KeyUsagePurpose::KeyCertSign,
-    ];
-    ca.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-    let authority_key = generate().map_err(wrong)?;
-    let signed = ca.self_signed(&authority_key).map_err(wrong)?;
-    let issuer = Issuer::new(ca, authority_key);
-
-    let mut server = parameters(&hosts[0], self::serial()?, now);
-    for host in &hosts {
-        let name = host.as_str().try_into().map_err(wrong)?;
-        server.subject_alt_names.push(SanType::DnsName(name));
-    }
-    server.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    server.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-    server.use_authority_key_identifier_extension = true;
-    let key = generate().map_err(wrong)?;
-    let certificate = server.signed_by(&key, &issuer).map_err(wrong)?;
-    Ok(ServingCertificate {
-        authority: signed.pem(),
-        certificate: certificate.pem(),
-        key: key.serialize_pem(),
-    })
-}
-
-fn generate() -> Result<KeyPair, rcgen::Error> {
-    KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)
-}
-
-/// A random positive number.
-fn serial() -> Result<[u8; 16], MakeError> {
-    let mut serial = [0_u8; 16];
-    getrandom::fill(&mut serial).map_err(|_| MakeError::Random)?;
-    serial[0] &= 0x7f;
-    Ok(serial)
-}
-
-fn parameters(name: &str, serial: [u8; 16], now: Timestamp) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    let mut subject = DistinguishedName::new();
-    subject.push(DnType::OrganizationName, ORGANIZATION);
-    subject.push(DnType::CommonName, name);
-    params.distinguished_name = subject;
-    let at = |time: Option<Timestamp>| {
-        let second = time.map_or(0, Timestamp::as_second);
-        date_time_ymd(1970, 1, 1) + Duration::from_secs(u64::try_from(second).unwrap_or_default())
+    let validity = Validity::starting(now, LIFETIME);
+    let request = |name| Request {
+        organization: Some(ORGANIZATION),
+        name,
+        usages: Usages::ServerAndClient,
+        validity,
     };
-    params.not_before = at(now.checked_sub(BACKDATED).ok());
-    params.not_after = at(now.checked_add(LIFETIME).ok());
-    params.serial_number = Some(SerialNumber::from_slice(&serial));
-    params
+    let ca = create_ca(&request("olm-selfsigned"))?;
+    let server = sign(&ca, &request(&hosts[0]), &hosts)?;
+    Ok(ServingCertificate {
+        authority: ca.certificate,
+        certificate: server.certificate,
+        key: server.key,
+    })
 }
 
 /// The fields of the Secret with the certificate of a server.
@@ -211,15 +132,6 @@ pub(crate) fn decoded(secret: &Object, field: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
 }
 
-/// When a certificate is valid.
-fn dates(pem: &[u8]) -> Option<(Timestamp, Timestamp)> {
-    let der = CertificateDer::from_pem_slice(pem).ok()?;
-    let (_, parsed) = X509Certificate::from_der(&der).ok()?;
-    let validity = parsed.validity();
-    let time = |at: x509_parser::time::ASN1Time| Timestamp::from_second(at.timestamp()).ok();
-    Some((time(validity.not_before)?, time(validity.not_after)?))
-}
-
 fn validity(
     ca: &[u8],
     certificate: &[u8],
@@ -227,24 +139,9 @@ fn validity(
     service: &str,
     namespace: &str,
 ) -> Option<(Timestamp, Timestamp)> {
-    let (ca_dates, leaf_dates) = (dates(ca)?, dates(certificate)?);
-    let (from, until) = (ca_dates.0.max(leaf_dates.0), ca_dates.1.min(leaf_dates.1));
-    let provider = mainstay_tls::provider();
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca).ok()?).ok()?;
-    let verifier =
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-    let verifier = verifier.build().ok()?;
-    let leaf = CertificateDer::from_pem_slice(certificate).ok()?.into_owned();
-    let at = UnixTime::since_unix_epoch(Duration::from_secs(from.as_second().try_into().ok()?));
-    for host in hosts(service, namespace) {
-        let name = ServerName::try_from(host).ok()?;
-        verifier.verify_server_cert(&leaf, &[], &name, &[], at).ok()?;
-    }
-    // This fails if the key does not belong to the certificate.
-    let key = PrivateKeyDer::from_pem_slice(key).ok()?;
-    CertifiedKey::from_der(vec![leaf], key, &provider).ok()?;
-    Some((from, until))
+    let hosts = hosts(service, namespace);
+    let valid = mainstay_certificates::server_validity(ca, certificate, key, &hosts)?;
+    Some((valid.from, valid.until))
 }
 
 #[cfg(test)]
