@@ -7,12 +7,12 @@
 use crate::layout;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{
-    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionTrust,
-    ManifestsArguments,
+    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionCertificates,
+    ExtensionTrust, ManifestsArguments, Profile,
 };
 use mainstay_client::Cluster;
 use mainstay_controller::SubsystemInfo;
-use mainstay_extensions::{Features, TrustMode};
+use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::builtin::CLUSTER_ROLE;
 use serde_json::{Value, json};
 
@@ -21,31 +21,50 @@ fn all(features: Features) -> [&'static SubsystemInfo; 2] {
     [&mainstay_classic::SUBSYSTEM, mainstay_extensions::subsystem(features)]
 }
 
-/// The features of extensions that the arguments choose.
+/// What issues the certificates of webhooks in clusters that other programs manage, as upstream has it.
+pub(crate) const fn upstream_certificates(profile: Profile) -> WebhookCertificates {
+    match profile {
+        Profile::Standard => WebhookCertificates::CertManager,
+        Profile::Openshift => WebhookCertificates::ServiceCa,
+    }
+}
+
+/// The features of extensions that the arguments choose. `certificates` counts unless the arguments say
+/// otherwise.
 ///
 /// # Errors
 /// The standard channel has no ClusterObjectSets.
-fn extension_features(arguments: &ControllersArguments) -> Result<Features, Cause> {
+fn extension_features(
+    arguments: &ControllersArguments,
+    certificates: WebhookCertificates,
+) -> Result<Features, Cause> {
+    let certificates = match arguments.extension_certificates {
+        Some(ExtensionCertificates::CertManager) => WebhookCertificates::CertManager,
+        Some(ExtensionCertificates::ServiceCa) => WebhookCertificates::ServiceCa,
+        Some(ExtensionCertificates::Own) => WebhookCertificates::Own,
+        None => certificates,
+    };
     let trust = match arguments.extension_trust {
         ExtensionTrust::ClusterAdmin => TrustMode::ClusterAdmin,
         ExtensionTrust::ServiceAccount => TrustMode::ServiceAccount,
     };
-    match (arguments.crd_channel, arguments.extension_applier) {
+    let features = match (arguments.crd_channel, arguments.extension_applier) {
         (CrdChannelArgument::Standard, ExtensionApplierArgument::Releases) => {
-            Ok(Features::standard(trust))
+            Features::standard(trust)
         }
         (CrdChannelArgument::Experimental, ExtensionApplierArgument::Releases) => {
-            Ok(Features::experimental(trust))
+            Features::experimental(trust)
         }
         (CrdChannelArgument::Experimental, ExtensionApplierArgument::ObjectSets) => {
-            Ok(Features::object_sets(trust))
+            Features::object_sets(trust)
         }
         (CrdChannelArgument::Standard, ExtensionApplierArgument::ObjectSets) => {
-            Err(Cause::new("--extension-applier object-sets")
+            return Err(Cause::new("--extension-applier object-sets")
                 .because(Cause::new("the standard channel of OLM v1 has no ClusterObjectSets"))
-                .remedy("add --crd-channel experimental"))
+                .remedy("add --crd-channel experimental"));
         }
-    }
+    };
+    Ok(features.with_certificates(certificates))
 }
 
 /// The name of the ServiceAccount that the controllers act as on another cluster, and of its roles.
@@ -64,18 +83,22 @@ impl Selected {
         Self::default()
     }
 
-    /// Every subsystem.
+    /// Every subsystem, on a cluster of this program.
     pub(crate) fn all() -> Self {
-        let features = Features::default();
+        let features = Features::default().with_certificates(WebhookCertificates::Own);
         Self { subsystems: all(features).to_vec(), features }
     }
 
-    /// What `--controllers` and the other arguments select.
+    /// What `--controllers` and the other arguments select. `certificates` counts unless the arguments name
+    /// what issues the certificates of webhooks.
     ///
     /// # Errors
     /// The list names an unknown subsystem or selects none, or the arguments contradict each other.
-    pub(crate) fn parse(arguments: &ControllersArguments) -> Result<Self, Cause> {
-        let features = extension_features(arguments)?;
+    pub(crate) fn parse(
+        arguments: &ControllersArguments,
+        certificates: WebhookCertificates,
+    ) -> Result<Self, Cause> {
+        let features = extension_features(arguments, certificates)?;
         let list = &arguments.list;
         let selected = mainstay_controller::select(&all(features), list);
         selected.map(|subsystems| Self { subsystems, features }).map_err(|error| {
@@ -185,7 +208,8 @@ fn process_permissions() -> Vec<Value> {
 /// # Errors
 /// `--controllers` selects nothing that there is.
 pub(crate) fn manifests(arguments: &ManifestsArguments) -> Result<String, Cause> {
-    let selected = Selected::parse(&arguments.controllers)?;
+    let certificates = upstream_certificates(arguments.profile);
+    let selected = Selected::parse(&arguments.controllers, certificates)?;
     let manifests = selected.manifests(arguments.profile.manager_namespace());
     Ok(arguments.text(&manifests))
 }
@@ -194,18 +218,47 @@ pub(crate) fn manifests(arguments: &ManifestsArguments) -> Result<String, Cause>
 mod tests {
     use super::*;
 
-    #[test]
-    fn object_sets_need_the_experimental_channel() {
-        let mut arguments = ControllersArguments {
+    fn arguments() -> ControllersArguments {
+        ControllersArguments {
             list: vec!["*".to_owned()],
             crd_channel: CrdChannelArgument::Standard,
             extension_trust: ExtensionTrust::ServiceAccount,
+            extension_applier: ExtensionApplierArgument::Releases,
+            extension_certificates: None,
+        }
+    }
+
+    #[test]
+    fn object_sets_need_the_experimental_channel() {
+        let mut arguments = ControllersArguments {
             extension_applier: ExtensionApplierArgument::ObjectSets,
+            ..arguments()
         };
-        let error = Selected::parse(&arguments).unwrap_err().to_string();
+        let parse =
+            |arguments: &_| Selected::parse(arguments, upstream_certificates(Profile::Standard));
+        let error = parse(&arguments).unwrap_err().to_string();
         assert!(error.contains("--extension-applier object-sets"), "{error}");
         arguments.crd_channel = CrdChannelArgument::Experimental;
-        let features = Selected::parse(&arguments).unwrap().features();
+        let features = parse(&arguments).unwrap().features();
         assert_eq!(features, Features::object_sets(TrustMode::ServiceAccount));
+    }
+
+    #[test]
+    fn issuer_of_certificates_is_that_of_the_profile_unless_one_is_named() {
+        let issuer = |arguments: &_, profile| {
+            let selected = Selected::parse(arguments, upstream_certificates(profile)).unwrap();
+            selected.features().certificates
+        };
+        let mut arguments = arguments();
+        assert_eq!(issuer(&arguments, Profile::Standard), WebhookCertificates::CertManager);
+        assert_eq!(issuer(&arguments, Profile::Openshift), WebhookCertificates::ServiceCa);
+        for (argument, expected) in [
+            (ExtensionCertificates::CertManager, WebhookCertificates::CertManager),
+            (ExtensionCertificates::ServiceCa, WebhookCertificates::ServiceCa),
+            (ExtensionCertificates::Own, WebhookCertificates::Own),
+        ] {
+            arguments.extension_certificates = Some(argument);
+            assert_eq!(issuer(&arguments, Profile::Openshift), expected);
+        }
     }
 }

@@ -9,6 +9,7 @@ use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG};
 use mainstay_cli::config::Up;
 use mainstay_cli::exit::CommandFailure;
 use mainstay_cli::report::{ProgressReport, milliseconds, shell_word};
+use mainstay_extensions::WebhookCertificates;
 
 /// Starts the cluster, reports its components, serves until a signal, and stops.
 pub(crate) async fn run(
@@ -21,7 +22,8 @@ pub(crate) async fn run(
     let subsystems = if up.bare {
         Selected::none()
     } else {
-        Selected::parse(&up.controllers).map_err(CommandFailure::usage)?
+        // The cluster has neither cert-manager nor a service CA.
+        Selected::parse(&up.controllers, WebhookCertificates::Own).map_err(CommandFailure::usage)?
     };
     let settings = Settings {
         data: up.data,

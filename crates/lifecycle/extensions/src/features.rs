@@ -14,6 +14,18 @@ pub enum TrustMode {
     ServiceAccount,
 }
 
+/// What issues the certificates of webhooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WebhookCertificates {
+    /// cert-manager, which must be in the cluster: upstream's choice on most clusters.
+    #[default]
+    CertManager,
+    /// The service CA of OpenShift: upstream's choice there.
+    ServiceCa,
+    /// The controller: a CA for each extension, which the controller keeps in the namespace of releases.
+    Own,
+}
+
 /// The features.
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature gate of upstream")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +46,8 @@ pub struct Features {
     /// Whether ClusterObjectSets apply the objects of extensions: upstream's gate `BoxcutterRuntime`. It
     /// needs the CustomResourceDefinitions of the experimental channel.
     pub object_sets: bool,
+    /// What issues the certificates of webhooks.
+    pub certificates: WebhookCertificates,
 }
 
 impl Features {
@@ -47,7 +61,14 @@ impl Features {
             explicit_releases: true,
             preflight_permissions: true,
             object_sets: false,
+            certificates: WebhookCertificates::CertManager,
         }
+    }
+
+    /// The same features with certificates of this issuer.
+    #[must_use]
+    pub const fn with_certificates(self, certificates: WebhookCertificates) -> Self {
+        Self { certificates, ..self }
     }
 
     /// The features of upstream's experimental channel, with ClusterObjectSets as applier.
@@ -65,6 +86,7 @@ impl Features {
             explicit_releases: false,
             preflight_permissions: true,
             object_sets: false,
+            certificates: WebhookCertificates::CertManager,
         }
     }
 }

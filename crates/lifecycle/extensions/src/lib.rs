@@ -27,6 +27,6 @@ mod resources;
 mod start;
 
 pub use cluster_catalog::folder_reference;
-pub use features::{Features, TrustMode};
+pub use features::{Features, TrustMode, WebhookCertificates};
 pub use info::{SUBSYSTEM, subsystem};
 pub use start::{Extensions, Options};

@@ -1,7 +1,10 @@
-//! Providers of webhook serving certificates: cert-manager, OpenShift's service CA, or another one.
+//! Providers of webhook serving certificates: cert-manager, OpenShift's service CA, or the installer itself.
 
 use super::objects;
-use serde_json::{Value, json};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The Service and certificate with which a Deployment serves its webhooks.
@@ -13,6 +16,14 @@ pub struct WebhookServing {
     pub certificate: String,
     /// The namespace of both.
     pub namespace: String,
+}
+
+impl WebhookServing {
+    /// The DNS names of the certificate: those by which the API server and Pods call the Service.
+    pub fn hosts(&self) -> [String; 3] {
+        let host = format!("{}.{}", self.service, self.namespace);
+        [host.clone(), format!("{host}.svc"), format!("{host}.svc.cluster.local")]
+    }
 }
 
 /// A Secret with a certificate.
@@ -37,9 +48,7 @@ impl CertificateSecret {
     }
 }
 
-/// A provider of certificates. One that issues certificates itself writes its CA in
-/// [`CertificateProvider::inject_ca_bundle`] and its Secret in
-/// [`CertificateProvider::additional_objects`].
+/// A provider of certificates.
 pub trait CertificateProvider: fmt::Debug {
     /// The Secret that the Deployment mounts.
     fn secret(&self, serving: &WebhookServing) -> CertificateSecret;
@@ -74,7 +83,7 @@ impl CertificateProvider for CertManager {
 
     fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value> {
         let issuer = super::generated_names::with_suffix(&serving.certificate, "selfsigned-issuer");
-        let host = format!("{}.{}", serving.service, serving.namespace);
+        let hosts = serving.hosts();
         let object = |kind: &str, name: &str, spec: Value| {
             json!({
                 "apiVersion": "cert-manager.io/v1",
@@ -85,8 +94,8 @@ impl CertificateProvider for CertManager {
             })
         };
         let spec = json!({
-            "commonName": host,
-            "dnsNames": [host, format!("{host}.svc"), format!("{host}.svc.cluster.local")],
+            "commonName": hosts[0],
+            "dnsNames": hosts,
             "duration": "17520h0m0s",
             "issuerRef": {"name": issuer},
             "renewBefore": "24h0m0s",
@@ -120,5 +129,82 @@ impl CertificateProvider for ServiceCa {
 
     fn additional_objects(&self, _serving: &WebhookServing) -> Vec<Value> {
         Vec::new()
+    }
+}
+
+/// Certificates that the installer of the bundle has issued. Without any, the Secrets have no data and callers
+/// no CA, which suffices to derive permissions.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct IssuedCertificates {
+    /// The certificates of the CAs that callers trust, in PEM.
+    pub ca_bundle: String,
+    /// The certificates of servers by the name of their Service.
+    pub servers: BTreeMap<String, IssuedCertificate>,
+}
+
+/// A certificate and its private key, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IssuedCertificate {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key.
+    pub private_key: String,
+}
+
+impl fmt::Debug for IssuedCertificates {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IssuedCertificates")
+            .field("servers", &self.servers.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for IssuedCertificate {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IssuedCertificate").finish_non_exhaustive()
+    }
+}
+
+impl CertificateProvider for IssuedCertificates {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
+    }
+
+    fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
+        if self.ca_bundle.is_empty() {
+            return;
+        }
+        let ca_bundle = Value::from(STANDARD.encode(&self.ca_bundle));
+        if let Some(client) = caller.pointer_mut("/spec/conversion/webhook/clientConfig") {
+            client["caBundle"] = ca_bundle.clone();
+        }
+        let webhooks = caller.get_mut("webhooks").and_then(Value::as_array_mut);
+        for webhook in webhooks.into_iter().flatten() {
+            webhook["clientConfig"]["caBundle"] = ca_bundle.clone();
+        }
+    }
+
+    fn prepare_service(&self, _service: &mut Value, _serving: &WebhookServing) {}
+
+    fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value> {
+        let mut data = Map::new();
+        if let Some(issued) = self.servers.get(&serving.service) {
+            for (key, text) in [
+                ("ca.crt", &self.ca_bundle),
+                ("tls.crt", &issued.certificate),
+                ("tls.key", &issued.private_key),
+            ] {
+                data.insert(key.to_owned(), STANDARD.encode(text).into());
+            }
+        }
+        vec![json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": objects::metadata(&serving.certificate, &serving.namespace),
+            "type": "kubernetes.io/tls",
+            "data": data,
+        })]
     }
 }

@@ -14,7 +14,7 @@
 //! of reading differ from [`crate::Bundle`]: all documents of a file count, lists are flattened,
 //! the last ClusterServiceVersion wins, hidden files are read, sub-folders are refused.
 //!
-//! This module does not apply objects, does not issue certificates (see [`CertificateProvider`]),
+//! This module does not apply objects, does not issue certificates (see [`IssuedCertificates`]),
 //! and does not render for several namespaces by configuration, as upstream cannot either.
 
 mod certificates;
@@ -36,7 +36,8 @@ mod webhooks;
 mod yaml;
 
 pub use certificates::{
-    CertManager, CertificateProvider, CertificateSecret, ServiceCa, WebhookServing,
+    CertManager, CertificateProvider, CertificateSecret, IssuedCertificate, IssuedCertificates,
+    ServiceCa, WebhookServing,
 };
 pub use deployment_config::DeploymentConfig;
 pub use error::{
@@ -74,6 +75,12 @@ pub enum TemplateAnnotations {
 }
 
 impl RegistryV1Bundle {
+    /// The Services and certificates of the webhooks of the bundle, in the order of the names of their
+    /// Deployments, if its operator runs in this namespace.
+    pub fn webhook_servings(&self, namespace: &str) -> Vec<WebhookServing> {
+        webhooks::servings(self, namespace)
+    }
+
     /// The objects that install the bundle, in upstream's order.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Webhooks: configurations, conversion of CRDs, Services and certificates.
 
 use super::{
-    RenderContext, RenderError, certificates::WebhookServing, generated_names, objects,
+    RegistryV1Bundle, RenderContext, RenderError, certificates::WebhookServing, generated_names, objects,
     registry_v1::Webhook,
 };
 use serde_json::{Map, Value, json};
@@ -39,11 +39,15 @@ pub(super) fn object_name(object: &Value) -> &str {
 
 /// The Service and certificate of a Deployment's webhooks.
 pub(super) fn serving(context: &RenderContext<'_>, deployment: &str) -> WebhookServing {
+    serving_in(context.settings.namespace, deployment)
+}
+
+fn serving_in(namespace: &str, deployment: &str) -> WebhookServing {
     let service = generated_names::with_suffix(&deployment.replace('.', "-"), "service");
     WebhookServing {
         certificate: generated_names::with_suffix(&service, "cert"),
         service,
-        namespace: context.settings.namespace.to_owned(),
+        namespace: namespace.to_owned(),
     }
 }
 
@@ -209,10 +213,13 @@ fn number(port: &Value) -> i64 {
 /// The additional objects of the certificate provider, in the order of Deployment names.
 pub(super) fn certificates(context: &RenderContext<'_>) -> Vec<Value> {
     let Some(provider) = context.settings.certificates else { return Vec::new() };
+    let servings = servings(context.bundle, context.settings.namespace);
+    servings.iter().flat_map(|serving| provider.additional_objects(serving)).collect()
+}
+
+/// The Services and certificates of all webhooks, in the order of Deployment names.
+pub(super) fn servings(bundle: &RegistryV1Bundle, namespace: &str) -> Vec<WebhookServing> {
     let deployments: BTreeSet<&str> =
-        context.bundle.webhooks.iter().map(|webhook| webhook.deployment.as_str()).collect();
-    deployments
-        .into_iter()
-        .flat_map(|name| provider.additional_objects(&serving(context, name)))
-        .collect()
+        bundle.webhooks.iter().map(|webhook| webhook.deployment.as_str()).collect();
+    deployments.into_iter().map(|deployment| serving_in(namespace, deployment)).collect()
 }

@@ -1,8 +1,8 @@
 //! Rules of the registry+v1 renderer.
 
 use mainstay_bundle::render::{
-    CertManager, CertificateProvider, CertificateSecret, InstallSettings, RegistryV1Bundle,
-    RenderError, RenderSettings, RenderStage, WebhookServing,
+    CertManager, InstallSettings, IssuedCertificate, IssuedCertificates, RegistryV1Bundle,
+    RenderError, RenderSettings, RenderStage,
 };
 use mainstay_bundle::{Limits, MemoryFiles};
 use serde_json::{Value, json};
@@ -255,43 +255,75 @@ items:
     );
 }
 
-/// A provider with its own CA.
-#[derive(Debug)]
-struct OwnCa;
-
-impl CertificateProvider for OwnCa {
-    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
-        CertificateSecret::with_default_keys(serving)
-    }
-
-    fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
-        caller["webhooks"][0]["clientConfig"]["caBundle"] = "QUJD".into();
-    }
-
-    fn prepare_service(&self, _service: &mut Value, _serving: &WebhookServing) {}
-
-    fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value> {
-        vec![json!({"kind": "Secret", "metadata": {"name": serving.certificate}})]
-    }
-}
-
 #[test]
-fn a_custom_certificate_provider_adds_its_ca_and_secret() {
-    let csv =
-        csv(|csv| csv["spec"]["webhookdefinitions"] = json!([webhook("MutatingAdmissionWebhook")]));
-    let install =
-        InstallSettings { certificates: Some(&OwnCa), ..InstallSettings::into_namespace("here") };
-    let objects = bundle_of(&csv).install(&install).unwrap();
+fn issued_certificates_are_in_secrets_and_their_ca_in_callers() {
+    let csv = csv(|csv| {
+        let mut conversion = webhook("ConversionWebhook");
+        conversion["conversionCRDs"] = json!(["things.example.com"]);
+        conversion["generateName"] = "convert.example.com".into();
+        csv["spec"]["installModes"] = json!([{"type": "AllNamespaces", "supported": true}]);
+        csv["spec"]["webhookdefinitions"] = json!([webhook("MutatingAdmissionWebhook"), conversion]);
+        csv["spec"]["customresourcedefinitions"] = json!({
+            "owned": [{"name": "things.example.com", "version": "v1", "kind": "Thing"}],
+        });
+    });
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"}, "spec": {"names": {"kind": "Thing"}},
+    });
+    let bundle = read_bundle(&[
+        ("manifests/crd.json", crd.to_string()),
+        ("manifests/csv.json", csv.to_string()),
+        ("metadata/annotations.yaml", ANNOTATIONS.to_owned()),
+    ])
+    .unwrap();
+    let servings = bundle.webhook_servings("here");
+    assert_eq!(servings.len(), 1);
+    assert_eq!(
+        servings[0].hosts(),
+        [
+            "the-operator-service.here",
+            "the-operator-service.here.svc",
+            "the-operator-service.here.svc.cluster.local"
+        ]
+    );
+    let issued = IssuedCertificate { certificate: "DEF".into(), private_key: "GHI".into() };
+    let certificates = IssuedCertificates {
+        ca_bundle: "ABC".to_owned(),
+        servers: [(servings[0].service.clone(), issued)].into(),
+    };
+    let install = InstallSettings {
+        certificates: Some(&certificates),
+        ..InstallSettings::into_namespace("here")
+    };
+    let objects = bundle.install(&install).unwrap();
     assert_eq!(
         kinds_of(&objects)[3..],
-        ["Deployment", "MutatingWebhookConfiguration", "Service", "Secret"]
+        [
+            "CustomResourceDefinition",
+            "Deployment",
+            "MutatingWebhookConfiguration",
+            "Service",
+            "Secret"
+        ]
     );
-    assert_eq!(objects[4]["webhooks"][0]["clientConfig"]["caBundle"], "QUJD");
-    assert_eq!(objects[5]["metadata"]["name"], "the-operator-service");
+    let ca_bundle = "/spec/conversion/webhook/clientConfig/caBundle";
+    assert_eq!(objects[3].pointer(ca_bundle), Some(&json!("QUJD")));
+    assert_eq!(objects[5]["webhooks"][0]["clientConfig"]["caBundle"], "QUJD");
+    assert_eq!(objects[6]["metadata"]["name"], "the-operator-service");
     let port = json!([{"name": "8443", "port": 8443, "targetPort": "hooks"}]);
-    assert_eq!(objects[5]["spec"]["ports"], port);
-    let volumes = objects[3].pointer("/spec/template/spec/volumes").unwrap();
-    assert_eq!(volumes[0]["secret"]["secretName"], objects[6]["metadata"]["name"]);
+    assert_eq!(objects[6]["spec"]["ports"], port);
+    assert_eq!(
+        objects[7],
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            "metadata": {"name": "the-operator-service-cert", "namespace": "here"},
+            "data": {"ca.crt": "QUJD", "tls.crt": "REVG", "tls.key": "R0hJ"},
+        })
+    );
+    let volumes = objects[4].pointer("/spec/template/spec/volumes").unwrap();
+    assert_eq!(volumes[0]["secret"]["secretName"], objects[7]["metadata"]["name"]);
+    assert!(!format!("{certificates:?}").contains("GHI"));
 }
 
 #[test]

@@ -25,6 +25,21 @@ pub struct ControllersArguments {
     /// What records the versions of ClusterExtensions, and from which their objects are written.
     #[arg(long, value_enum, value_name = "KIND", default_value_t = ExtensionApplierArgument::Releases)]
     pub extension_applier: ExtensionApplierArgument,
+    /// What issues the certificates of the webhooks of ClusterExtensions [default: `own` for `up`, which has
+    /// neither of the others; `service-ca` with `--profile openshift`; else `cert-manager`].
+    #[arg(long, value_enum, value_name = "ISSUER")]
+    pub extension_certificates: Option<ExtensionCertificates>,
+}
+
+/// What issues the certificates of the webhooks of ClusterExtensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExtensionCertificates {
+    /// cert-manager, which must be in the cluster.
+    CertManager,
+    /// The service CA of OpenShift.
+    ServiceCa,
+    /// The controllers themselves: the cluster needs nothing else.
+    Own,
 }
 
 /// What records the versions of ClusterExtensions.

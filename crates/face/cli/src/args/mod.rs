@@ -4,7 +4,8 @@ mod controllers;
 mod values;
 
 pub use controllers::{
-    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionTrust,
+    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionCertificates,
+    ExtensionTrust,
 };
 
 use crate::bundle::BundleArguments;

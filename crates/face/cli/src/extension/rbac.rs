@@ -5,13 +5,13 @@ use super::bundle_source::{BundleSettings, BundleSource};
 use super::input::CommandInput;
 use super::owned::owned_crds;
 use super::{RequestTimeout, config, find_extension, state};
-use crate::bundle::Provider;
 use crate::catalog::{CatalogCommandIo, Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterHandle, ConnectionArguments};
 use crate::exit::CommandFailure;
 use crate::image::{StoreFolder, TrustArguments};
 use crate::resolve::format_output;
-use clap::Args;
+use clap::{Args, ValueEnum};
+use mainstay_bundle::render::{CertManager, CertificateProvider, IssuedCertificates, ServiceCa};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_permissions::{
@@ -19,6 +19,7 @@ use mainstay_permissions::{
     difference, documented_installer_role, exact_installer, to_yaml, user_access_roles,
 };
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The annotation by which OpenShift 4.18 sets the namespace to watch.
 const WATCH_NAMESPACE: &str = "olm.operatorframework.io/watch-namespace";
@@ -58,9 +59,9 @@ pub(super) struct Arguments {
     /// ClusterExtension].
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
-    /// Provider of the certificates of webhooks.
-    #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = Provider::CertManager)]
-    certificates: Provider,
+    /// What issues the certificates of webhooks: as `--extension-certificates` of the controller.
+    #[arg(long, value_enum, value_name = "ISSUER", default_value_t = Issuer::CertManager)]
+    certificates: Issuer,
     /// Output format: YAML documents (for a difference, text), or one JSON value.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
@@ -71,6 +72,33 @@ pub(super) struct Arguments {
     /// The cluster.
     #[command(flatten, next_help_heading = "Cluster")]
     connection: ConnectionArguments,
+}
+
+/// What issues the certificates of webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Issuer {
+    /// cert-manager: an issuer and a certificate for each deployment with webhooks.
+    CertManager,
+    /// OpenShift's service CA: annotations.
+    ServiceCa,
+    /// The controller of Mainstay: a Secret for each deployment with webhooks.
+    Own,
+    /// Nothing: bundles with webhooks are refused.
+    None,
+}
+
+impl Issuer {
+    fn provider(self) -> Option<&'static dyn CertificateProvider> {
+        // The permissions do not depend on what is in the Secrets.
+        static OWN: IssuedCertificates =
+            IssuedCertificates { ca_bundle: String::new(), servers: BTreeMap::new() };
+        match self {
+            Self::CertManager => Some(&CertManager),
+            Self::ServiceCa => Some(&ServiceCa),
+            Self::Own => Some(&OWN),
+            Self::None => None,
+        }
+    }
 }
 
 /// Whose permissions are derived.
@@ -123,7 +151,7 @@ pub(super) async fn run<C: ClusterHandle>(
     let settings = BundleSettings {
         namespace: extension.names.namespace.clone(),
         config: extension.config.clone(),
-        certificates: arguments.certificates.certificates(),
+        certificates: arguments.certificates.provider(),
     };
     if let Some(other) = &arguments.diff {
         let other = open(arguments, io, other).await?;

@@ -19,7 +19,7 @@ use crate::embedded::{catalog_pods, chain, io};
 use crate::health::{Health, HealthState};
 use crate::remote::{self, ClusterSelector};
 use crate::stop::StopSignals;
-use crate::subsystems::Selected;
+use crate::subsystems::{Selected, upstream_certificates};
 use crate::supervise::Startup;
 use crate::{images, layout, network, operator_hub};
 use mainstay_cause::{Cause, FileLocation};
@@ -76,7 +76,9 @@ pub(crate) async fn run(
     let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
     let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
-    let selected = Selected::parse(&run.controllers).map_err(CommandFailure::usage)?;
+    let certificates = upstream_certificates(run.profile);
+    let selected =
+        Selected::parse(&run.controllers, certificates).map_err(CommandFailure::usage)?;
     let runs_classic = selected.contains(&mainstay_classic::SUBSYSTEM);
     let packages_server = if runs_classic {
         packages::PackagesListener::open(&run.packages, manager, clock).await?

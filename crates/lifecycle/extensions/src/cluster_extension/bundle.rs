@@ -1,11 +1,16 @@
 //! Bundles: from the image that a catalog names to the objects that install it.
 
 use super::failure::Failure;
+use super::webhook_certificates;
 use crate::context::Context;
-use crate::features::TrustMode;
+use crate::features::{TrustMode, WebhookCertificates};
 use crate::image_texts::{LayerText, PullText, has_tag};
+use jiff::Timestamp;
 use mainstay_api::ClusterExtension;
-use mainstay_bundle::render::{CertManager, InstallSettings, RenderError, TemplateAnnotations};
+use mainstay_bundle::render::{
+    CertManager, CertificateProvider, InstallSettings, IssuedCertificates, RenderError, ServiceCa,
+    TemplateAnnotations,
+};
 use mainstay_image::reference::{ImageReference, ImageReferenceError};
 use mainstay_images::RegistryV1Error;
 use serde_json::Value;
@@ -19,6 +24,8 @@ pub(super) struct RenderedBundle {
     pub(super) objects: Vec<Value>,
     /// The annotations of its ClusterServiceVersion.
     pub(super) annotations: BTreeMap<String, String>,
+    /// When it has to be rendered again, because the certificates in it are due for renewal.
+    pub(super) renew_at: Option<Timestamp>,
 }
 
 /// Pulls the image of a bundle and renders it for an extension.
@@ -46,10 +53,22 @@ pub(super) async fn render(
     let config = config.map(serde_json::to_vec).transpose();
     let config = config.map_err(|error| Failure::retrying(error.to_string()))?;
     let features = &context.features;
-    let certificates = CertManager;
+    let servers = bundle.webhook_servings(&spec.namespace);
+    let issued = match features.certificates {
+        WebhookCertificates::Own if !servers.is_empty() => {
+            Some(webhook_certificates::issue(context, extension, &servers).await?)
+        }
+        _ => None,
+    };
+    let none = IssuedCertificates::default();
+    let certificates: &dyn CertificateProvider = match features.certificates {
+        WebhookCertificates::CertManager => &CertManager,
+        WebhookCertificates::ServiceCa => &ServiceCa,
+        WebhookCertificates::Own => issued.as_ref().map_or(&none, |issued| &issued.certificates),
+    };
     let settings = InstallSettings {
         namespace: &spec.namespace,
-        certificates: Some(&certificates),
+        certificates: Some(certificates),
         webhooks: true,
         single_namespaces: features.single_namespaces,
         deployment_config: features.deployment_config,
@@ -61,7 +80,7 @@ pub(super) async fn render(
     };
     let annotations = bundle.annotations().clone();
     let objects = bundle.into_installed(&settings).map_err(|error| render_failure(&error))?;
-    Ok(RenderedBundle { objects, annotations })
+    Ok(RenderedBundle { objects, annotations, renew_at: issued.map(|issued| issued.renew_at) })
 }
 
 /// Parses an image reference by the rules of operator-controller.

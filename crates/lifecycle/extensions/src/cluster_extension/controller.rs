@@ -5,15 +5,18 @@ use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::bundle;
 use super::failure::Failure;
 use super::finalizers;
+use super::memory::{Memory, Next, Retry};
 use super::preflight;
 use super::readiness;
 use super::releases::{self, History, ReleasePlan};
+use super::renewals;
 use super::resolve::{self, CatalogInput, Resolution};
 use super::status::{self, Deprecations, Installed, InstalledBundle, Outcome, Progress, Report};
 use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
+use jiff::Timestamp;
 use mainstay_api::{ClusterExtension, Time, resources};
 use mainstay_client::{Action, Backoff, Reconciler};
 use mainstay_controller::{
@@ -38,46 +41,6 @@ struct Controller {
     context: Arc<Context>,
     memories: Mutex<HashMap<NamespacedName, Memory>>,
     retry: Backoff,
-}
-
-/// The last reconciliation of an extension.
-#[derive(Clone)]
-struct Memory {
-    /// The fingerprint of its input.
-    input: u64,
-    outcome: Outcome,
-    next: Next,
-}
-
-/// What follows a reconciliation as long as its input is the same.
-#[derive(Clone)]
-enum Next {
-    /// Nothing, as long as these objects and releases are as they were left; another attempt in time, if the
-    /// content of the bundle was not available.
-    Unchanged { objects: Arc<BTreeSet<ObjectKey>>, releases: u64, retry: Option<Retry> },
-    /// Another attempt.
-    Retry(Retry),
-    /// Nothing: only another input can help.
-    Blocked,
-}
-
-/// When the next attempt is made.
-#[derive(Clone, Copy)]
-struct Retry {
-    /// A time of the clock's [`Clock::elapsed`](mainstay_clock::Clock::elapsed).
-    due: Duration,
-    /// The number of attempts in a row that need another one.
-    failures: u32,
-}
-
-impl Next {
-    const fn retry(&self) -> Option<Retry> {
-        match self {
-            Self::Retry(retry) => Some(*retry),
-            Self::Unchanged { retry, .. } => *retry,
-            Self::Blocked => None,
-        }
-    }
 }
 
 /// Registers the controller. `retry` has the first and the longest pause before another attempt.
@@ -183,15 +146,16 @@ impl Reconciler for Controller {
             Retry { due, failures: failures.saturating_add(1) }
         };
         let next = match result {
-            Ok(AppliedObjects { keys, is_stale }) => Next::Unchanged {
+            Ok(AppliedObjects { keys, is_stale, renew_at }) => Next::Unchanged {
                 objects: Arc::new(keys),
                 releases: self.release_fingerprint(key),
                 retry: is_stale.then(retry),
+                renew_at,
             },
             Err(failure) if failure.is_retried() => Next::Retry(retry()),
             Err(_) => Next::Blocked,
         };
-        let action = self.wait_for(next.retry());
+        let action = next.action(context.clock);
         let memory = Memory { input, outcome, next };
         // Before the report: a conflict there does not undo the attempt.
         self.memories.lock().insert(key.clone(), memory.clone());
@@ -225,12 +189,6 @@ fn fingerprint(context: &Context, extension: &ClusterExtension, catalogs: &Catal
 }
 
 impl Controller {
-    /// When to look again.
-    fn wait_for(&self, retry: Option<Retry>) -> Action {
-        let elapsed = self.context.clock.elapsed();
-        retry.map_or(Action::Done, |retry| Action::After(retry.due.saturating_sub(elapsed)))
-    }
-
     /// What to do without another attempt; none if one is needed. The input is that of the last one.
     fn unchanged_action(
         &self,
@@ -238,7 +196,7 @@ impl Controller {
         extension: &ClusterExtension,
         next: &Next,
     ) -> Option<Action> {
-        if next.retry().is_some_and(|retry| retry.due <= self.context.clock.elapsed()) {
+        if next.is_due(self.context.clock) {
             return None;
         }
         if let Next::Unchanged { objects, releases, .. } = next {
@@ -249,7 +207,7 @@ impl Controller {
                 return None;
             }
         }
-        Some(self.wait_for(next.retry()))
+        Some(next.action(self.context.clock))
     }
 
     /// A fingerprint of the releases of an extension.
@@ -307,11 +265,13 @@ pub(super) struct AppliedObjects {
     /// Whether the content of the bundle could not be pulled, so that these are the objects of the release
     /// that is there, and a change of the configuration may be missing.
     pub(super) is_stale: bool,
+    /// When the certificates in them are due for renewal.
+    pub(super) renew_at: Option<Timestamp>,
 }
 
 impl AppliedObjects {
     fn of(wanted: &[WantedObject]) -> Self {
-        Self { keys: wanted.iter().map(WantedObject::key).collect(), is_stale: false }
+        Self { keys: wanted.iter().map(WantedObject::key).collect(), ..Self::default() }
     }
 }
 
@@ -374,15 +334,17 @@ impl Attempt<'_> {
         );
         let (installed, deprecations, applied) = match resolution {
             Resolution::Failed(failure) => {
-                let failure = Failure::retrying(failure.message);
+                let renewed = Box::pin(self.renew(&client, history)).await;
+                let failure = renewals::unresolved(failure.message, renewed);
                 (before, Deprecations::Unknown, Err(failure))
             }
             Resolution::Kept => {
-                let applied = self.repair(&client, &history).await;
+                let applied = Box::pin(self.keep(&client, history)).await;
                 (before, Deprecations::Unknown, applied)
             }
             Resolution::Chosen(choice) => {
-                let applied = Box::pin(self.install(&client, history, &choice)).await;
+                let bundle = installed_bundle(self.context, &choice);
+                let applied = Box::pin(self.install(&client, history, bundle)).await;
                 let deprecations = Deprecations::Known(choice.deprecation.clone());
                 match applied {
                     Ok((bundle, objects)) => (Some(bundle), deprecations, Ok(objects)),
@@ -409,15 +371,14 @@ impl Attempt<'_> {
         ReleaseMarks { uid: &metadata.uid, name: &metadata.name, namespace: &spec.namespace }
     }
 
-    /// Installs the chosen bundle, upgrades to it, or repairs the objects of the installed one.
-    async fn install(
+    /// Installs a bundle, upgrades to it, or repairs the objects of the installed one.
+    pub(super) async fn install(
         &self,
         client: &AccountClient,
         history: History,
-        choice: &ExtensionChoice,
+        bundle: InstalledBundle,
     ) -> Result<(InstalledBundle, AppliedObjects), Failure> {
-        let bundle = installed_bundle(self.context, choice);
-        let rendered = match bundle::render(self.context, self.extension, &choice.image).await {
+        let rendered = match bundle::render(self.context, self.extension, &bundle.image).await {
             Ok(rendered) => rendered,
             // Meanwhile the installed bundle stays, as upstream.
             Err(failure) if failure.is_content_unavailable() => {
@@ -434,9 +395,10 @@ impl Attempt<'_> {
         preflight::check_permissions(self.context, self.extension, applier, &rendered.objects)
             .await?;
         let mut plan = ReleasePlan::new(self.extension, &bundle, &rendered);
+        let renew_at = rendered.renew_at;
         if history.has(&plan) {
             let objects = self.repair(client, &history).await?;
-            return Ok((bundle, objects));
+            return Ok((bundle, AppliedObjects { renew_at, ..objects }));
         }
         let wanted = apply::with_resources(self.context, self.marked(plan.objects()?)).await?;
         // One at a time, so that of two extensions with the same objects one finds those of the other.
@@ -456,7 +418,7 @@ impl Attempt<'_> {
         };
         writer.finish(written.as_ref().err()).await?;
         written?;
-        Ok((bundle, AppliedObjects::of(&wanted)))
+        Ok((bundle, AppliedObjects { renew_at, ..AppliedObjects::of(&wanted) }))
     }
 
     /// The objects of a release with Helm's marks.
@@ -524,7 +486,7 @@ impl Attempt<'_> {
     }
 
     /// Makes the objects of the deployed release as they were.
-    async fn repair(&self, client: &AccountClient, history: &History) -> Applied {
+    pub(super) async fn repair(&self, client: &AccountClient, history: &History) -> Applied {
         let Some(release) = history.deployed() else {
             return Err(Failure::retrying(
                 "catalog content unavailable and no release installed".to_owned(),

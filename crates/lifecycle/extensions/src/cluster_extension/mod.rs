@@ -18,14 +18,17 @@ mod controller;
 mod failure;
 mod finalizers;
 mod managed;
+mod memory;
 mod object_sets;
 mod preflight;
 mod readiness;
 mod releases;
+mod renewals;
 mod resolve;
 mod retained_objects;
 mod status;
 mod turns;
+mod webhook_certificates;
 
 pub(crate) use controller::register;
 pub(crate) use managed::ManagedObjects;

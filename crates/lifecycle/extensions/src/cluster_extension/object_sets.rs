@@ -13,6 +13,7 @@ use super::controller::{Applied, AppliedObjects, Attempt, installed_bundle};
 use super::failure::Failure;
 use super::preflight;
 use super::releases;
+use super::renewals;
 use super::resolve::{self, Resolution};
 use super::status::{Deprecations, Installed, InstalledBundle, Outcome, Progress};
 use crate::features::TrustMode;
@@ -118,10 +119,12 @@ impl Attempt<'_> {
         let explicit = self.context.features.explicit_releases;
         match resolve::resolve(self.extension, explicit, resolved.as_ref(), self.input) {
             Resolution::Failed(failure) => {
-                (Deprecations::Unknown, Err(Failure::retrying(failure.message)))
+                let renewed = Box::pin(self.keep_object_set(cache, sets)).await.map(drop);
+                (Deprecations::Unknown, Err(renewals::unresolved(failure.message, renewed)))
             }
-            // The controller of ClusterObjectSets repairs the objects.
-            Resolution::Kept => (Deprecations::Unknown, Ok(AppliedObjects::default())),
+            Resolution::Kept => {
+                (Deprecations::Unknown, Box::pin(self.keep_object_set(cache, sets)).await)
+            }
             Resolution::Chosen(choice) => {
                 let InstalledBundle { name, version, release, image } =
                     installed_bundle(self.context, &choice);
@@ -136,7 +139,7 @@ impl Attempt<'_> {
     }
 
     /// Makes the newest ClusterObjectSet that of a bundle.
-    async fn apply_bundle(
+    pub(super) async fn apply_bundle(
         &self,
         cache: &Cache<ClusterObjectSet>,
         sets: &[ClusterObjectSet],
@@ -197,7 +200,7 @@ impl Attempt<'_> {
                 Box::pin(self.create(cache, sets, &desired, &packed, manifest)).await?;
             }
         }
-        Ok(AppliedObjects::default())
+        Ok(AppliedObjects { renew_at: rendered.renew_at, ..AppliedObjects::default() })
     }
 
     fn identity(&self) -> ExtensionIdentity {

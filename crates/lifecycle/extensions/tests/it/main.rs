@@ -13,3 +13,4 @@ mod object_sets;
 mod olm_cluster;
 mod registry;
 mod replicas;
+mod webhook_certificates;

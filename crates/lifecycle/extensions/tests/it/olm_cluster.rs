@@ -2,6 +2,7 @@
 
 use mainstay_api::{CrdChannel, olm_v1_crds, resources};
 use mainstay_client::Cluster;
+use mainstay_clock::Clock;
 use mainstay_extensions::{Extensions, Features, Options};
 use mainstay_image::build::{self, LayerFiles};
 use mainstay_image::manifest::{ImageConfig, RunConfig};
@@ -34,6 +35,8 @@ pub(crate) struct OlmCluster {
     pub(crate) uses_registries: bool,
     /// The features of the controllers.
     pub(crate) features: Features,
+    /// The clock of the controllers.
+    pub(crate) clock: Clock,
     folder: TempDir,
     extensions: Option<Extensions>,
 }
@@ -55,6 +58,7 @@ impl OlmCluster {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         Self {
+            clock: cluster.clock(),
             cluster,
             served: Arc::default(),
             folders: BTreeMap::new(),
@@ -102,7 +106,7 @@ impl OlmCluster {
             folders: self.folders.clone(),
             retry: (Duration::from_millis(10), Duration::from_millis(200)),
             features: self.features,
-            ..Options::new(self.cluster.clock(), images, content)
+            ..Options::new(self.clock, images, content)
         }
     }
 
