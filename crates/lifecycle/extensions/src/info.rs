@@ -74,7 +74,7 @@ fn service_account() -> Vec<Value> {
     vec![
         rule(olm, &kinds, &["get", "list", "watch", "create", "patch", "update"]),
         rule(olm, &parts, &["patch", "update"]),
-        // Pull secrets, and the releases of extensions.
+        // Pull secrets, the releases of extensions, and the certificates of their webhooks.
         rule("", &["secrets"], &["get", "list", "watch", "create", "update", "delete"]),
         rule("", &["serviceaccounts"], &["get", "impersonate"]),
         rule("", &["events"], &["create", "patch"]),

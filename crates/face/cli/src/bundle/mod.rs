@@ -12,8 +12,6 @@ mod format;
 mod render;
 mod validate;
 
-pub(crate) use render::Provider;
-
 use crate::catalog::{self, CatalogCommandIo};
 use crate::examples;
 use crate::exit::{CommandFailure, ExitStatus};

@@ -50,7 +50,7 @@ enum Output {
 
 /// Providers of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Provider {
+enum Provider {
     /// cert-manager: an issuer and a certificate for each deployment with webhooks.
     CertManager,
     /// OpenShift's service CA: annotations.
@@ -60,7 +60,7 @@ pub(crate) enum Provider {
 }
 
 impl Provider {
-    pub(crate) fn certificates(self) -> Option<&'static dyn CertificateProvider> {
+    fn certificates(self) -> Option<&'static dyn CertificateProvider> {
         match self {
             Self::CertManager => Some(&CertManager),
             Self::ServiceCa => Some(&ServiceCa),

@@ -40,8 +40,17 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 ";
 
-/// The folders `b`, a bundle, and `n`, the next version of it, which needs Secrets and no CRD.
+/// The folders `b`, a bundle, `n`, the next version of it, which needs Secrets and no CRD, and `w`, the bundle
+/// with a webhook.
 fn folder() -> TestFolder {
+    let webhook = "spec:
+  webhookdefinitions:
+  - type: ValidatingAdmissionWebhook
+    generateName: v.example.com
+    deploymentName: kiwi
+    sideEffects: None
+    admissionReviewVersions: [v1]
+";
     let next = CSV
         .replace("kiwi.v1.0.0", "kiwi.v2.0.0")
         .replace("version: 1.0.0", "version: 2.0.0")
@@ -52,6 +61,8 @@ fn folder() -> TestFolder {
         .file("b/metadata/annotations.yaml", ANNOTATIONS)
         .file("n/manifests/csv.yaml", next)
         .file("n/metadata/annotations.yaml", ANNOTATIONS)
+        .file("w/manifests/csv.yaml", CSV.replacen("spec:\n", webhook, 1))
+        .file("w/metadata/annotations.yaml", ANNOTATIONS)
         .file(".config/containers/policy.json", ACCEPT_ANYTHING)
         .file("empty/x.yaml", "")
 }
@@ -279,6 +290,23 @@ fn update_needs_the_permissions_for_both_bundles() {
     let refused = rbac("--bundle n --also ./none -n fruit");
     assert_eq!((refused.code, &*refused.out), (2, ""), "{refused:?}");
     assert_eq!(rbac("--bundle n --also b -n fruit --users").code, 2);
+}
+
+#[test]
+fn issuer_of_certificates_decides_over_the_permissions_for_webhooks() {
+    let rules = |issuer: &str| {
+        let objects = items(&rbac(&format!("--bundle w -n fruit --certificates {issuer} -o json")));
+        objects.iter().map(|object| object["rules"].to_string()).collect::<String>()
+    };
+    let named = |issuer: &str| {
+        let rules = rules(issuer);
+        ["kiwi-service-cert", "issuers", "secrets"].map(|word| rules.contains(word))
+    };
+    assert_eq!(named("cert-manager"), [true, true, false]);
+    assert_eq!(named("service-ca"), [false, false, false]);
+    assert_eq!(named("own"), [true, false, true]);
+    let refused = rbac("--bundle w -n fruit --certificates none");
+    assert_eq!((refused.code, &*refused.out), (1, ""), "{refused:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use mainstay_cli::catalog::CatalogCommandIo;
 use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_clitest::CommandOutput;
-use mainstay_extensions::{Features, TrustMode};
+use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -94,14 +94,14 @@ fn manifests() -> [(&'static str, Value); 4] {
     ]
 }
 
-fn documents() -> String {
-    let object = |(_, manifest): (&str, Value)| {
+fn documents(manifests: &[(&str, Value)]) -> String {
+    let object = |(_, manifest): &(&str, Value)| {
         let data = base64::engine::general_purpose::STANDARD.encode(manifest.to_string());
         json!({"type": "olm.bundle.object", "value": {"data": data}})
     };
     let mut properties =
         vec![json!({"type": "olm.package", "value": {"packageName": "anvil", "version": "1.0.0"}})];
-    properties.extend(manifests().map(object));
+    properties.extend(manifests.iter().map(object));
     [
         json!({"schema": "olm.package", "name": "anvil", "defaultChannel": "stable"}),
         json!({
@@ -127,12 +127,21 @@ async fn installed(features: Features) -> LiveCluster {
 
 /// A cluster with a Subscription with more fields.
 async fn subscribed(features: Features, more: Value) -> LiveCluster {
+    subscribed_to(&manifests(), features, more).await
+}
+
+/// The same with a bundle of these manifests.
+async fn subscribed_to(
+    manifests: &[(&str, Value)],
+    features: Features,
+    more: Value,
+) -> LiveCluster {
     let annotations = json!({"annotations": {
         "operators.operatorframework.io.bundle.package.v1": "anvil",
     }});
     let mut files = vec![("metadata/annotations.yaml", annotations.to_string())];
-    files.extend(manifests().map(|(path, manifest)| (path, manifest.to_string())));
-    let live = LiveCluster::start(features, &documents(), &[(IMAGE, &files)]).await;
+    files.extend(manifests.iter().map(|(path, manifest)| (*path, manifest.to_string())));
+    let live = LiveCluster::start(features, &documents(manifests), &[(IMAGE, &files)]).await;
     let mut spec = json!({
         "name": "anvil", "channel": "stable",
         "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
@@ -338,6 +347,39 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
     live.shutdown().await;
 }
 
+/// The Secret with the certificate has the same name in both systems.
+#[tokio::test]
+async fn operator_with_webhooks_gets_certificates_of_the_controller() {
+    let mut manifests = manifests();
+    manifests[0].1["spec"]["webhookdefinitions"] = json!([{
+        "type": "ValidatingAdmissionWebhook", "generateName": "v.example.com",
+        "deploymentName": "anvil", "containerPort": 443, "targetPort": 9443,
+        "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "webhookPath": "/hook",
+        "rules": [{
+            "apiGroups": ["forge.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
+            "resources": ["anvils"], "scope": "*",
+        }],
+    }]);
+    let features = Features::default().with_certificates(WebhookCertificates::Own);
+    let live = subscribed_to(&manifests, features, json!({})).await;
+    wait_for_classic(&live).await;
+    let convert = migrate(&live, "convert anvil -n team").await;
+    assert_done(&convert);
+    assert_converted(&live).await;
+    let kind = &builtin::SECRET;
+    let is_ours = |secret: &Object| {
+        secret.owner_references().iter().all(|owner| owner.kind == "ClusterExtension")
+            && secret.str(&["data", "ca.crt"]).is_some()
+    };
+    let secret = live.cluster.wait_for(kind, Some("team"), "anvil-service-cert", is_ours).await;
+    let kind = &builtin::VALIDATING_WEBHOOK_CONFIGURATION;
+    let caller = find(&live, kind, "v.example.com").await.unwrap();
+    let trusted = caller.array(&["webhooks"])[0]["clientConfig"]["caBundle"].clone();
+    assert_eq!(secret.str(&["data", "ca.crt"]), trusted.as_str());
+    live.shutdown().await;
+}
+
 /// Runs a command again and again, killed after one more write each time, until it succeeds. Returns how
 /// often it was killed.
 async fn kill_at_each_write(live: &LiveCluster, arguments: &str) -> usize {
@@ -439,7 +481,7 @@ async fn object_sets_take_an_operator_over_without_a_new_pod() {
 #[tokio::test]
 async fn catalog_sources_become_cluster_catalogs() {
     let live = installed(Features::default()).await;
-    live.put_catalog("r.example/other:v1", &documents());
+    live.put_catalog("r.example/other:v1", &documents(&manifests()));
     for (name, image) in [("mirror", "r.example/cat:v1"), ("other", "r.example/other:v1")] {
         let source = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",

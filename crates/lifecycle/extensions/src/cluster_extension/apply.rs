@@ -8,6 +8,7 @@ use super::failure::Failure;
 use crate::context::Context;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use mainstay_api::names::olm_v1::OBJECT_FIELD_MANAGER;
+use mainstay_bundle::render::WebhookServing;
 use mainstay_client::{Cluster, DeleteOptions, Patch, Propagation};
 use mainstay_controller::api_message;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource};
@@ -156,21 +157,46 @@ pub(super) async fn with_resources(
 }
 
 /// Reads the objects that exist, in the order of `wanted`, and checks that each belongs to the release.
+/// `servers` have certificates that the controller issues.
 ///
 /// # Errors
 /// The first object that cannot be read, or that belongs to something else.
 pub(super) async fn find_existing(
     cluster: &Cluster,
     wanted: &[WantedObject],
+    servers: &[WebhookServing],
     marks: ReleaseMarks<'_>,
     operation: Operation,
 ) -> Result<Vec<Option<Object>>, Failure> {
     let reads: Vec<_> = wanted.iter().map(|wanted| find(cluster, wanted, operation)).collect();
     let found: Vec<Option<Object>> = stream::iter(reads).buffered(READS).try_collect().await?;
-    match found.iter().flatten().find(|found| !marks.own(found)) {
+    let is_foreign = |object: &&Object| {
+        !marks.own(object) && !is_former_certificate(object, servers, &found, marks)
+    };
+    match found.iter().flatten().find(is_foreign) {
         Some(foreign) => Err(collision(foreign, marks, operation)),
         None => Ok(found),
     }
+}
+
+/// Whether an object is the certificate that another issuer made for a server whose Service belongs to the
+/// release: cert-manager or OLM classic, before the controller issued certificates for this extension.
+fn is_former_certificate(
+    object: &Object,
+    servers: &[WebhookServing],
+    found: &[Option<Object>],
+    marks: ReleaseMarks<'_>,
+) -> bool {
+    let server = servers.iter().find(|server| {
+        server.certificate == object.name() && server.namespace == object.namespace()
+    });
+    let Some(server) = server.filter(|_| object.kind() == "Secret") else { return false };
+    object.str(&["type"]) == Some("kubernetes.io/tls")
+        && found.iter().flatten().any(|service| {
+            service.kind() == "Service"
+                && (service.name(), service.namespace()) == (&*server.service, &*server.namespace)
+                && marks.own(service)
+        })
 }
 
 /// The failure because of an object that belongs to something else.

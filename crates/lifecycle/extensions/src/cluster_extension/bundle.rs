@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use mainstay_api::ClusterExtension;
 use mainstay_bundle::render::{
     CertManager, CertificateProvider, InstallSettings, IssuedCertificates, RenderError, ServiceCa,
-    TemplateAnnotations,
+    TemplateAnnotations, WebhookServing,
 };
 use mainstay_image::reference::{ImageReference, ImageReferenceError};
 use mainstay_images::RegistryV1Error;
@@ -24,6 +24,8 @@ pub(super) struct RenderedBundle {
     pub(super) objects: Vec<Value>,
     /// The annotations of its ClusterServiceVersion.
     pub(super) annotations: BTreeMap<String, String>,
+    /// The servers of webhooks whose certificates the controller has issued.
+    pub(super) issued_for: Vec<WebhookServing>,
     /// When it has to be rendered again, because the certificates in it are due for renewal.
     pub(super) renew_at: Option<Timestamp>,
 }
@@ -53,12 +55,14 @@ pub(super) async fn render(
     let config = config.map(serde_json::to_vec).transpose();
     let config = config.map_err(|error| Failure::retrying(error.to_string()))?;
     let features = &context.features;
-    let servers = bundle.webhook_servings(&spec.namespace);
-    let issued = match features.certificates {
-        WebhookCertificates::Own if !servers.is_empty() => {
-            Some(webhook_certificates::issue(context, extension, &servers).await?)
-        }
-        _ => None,
+    let issued_for = match features.certificates {
+        WebhookCertificates::Own => bundle.webhook_servings(&spec.namespace),
+        WebhookCertificates::CertManager | WebhookCertificates::ServiceCa => Vec::new(),
+    };
+    let issued = if issued_for.is_empty() {
+        None
+    } else {
+        Some(webhook_certificates::issue(context, extension, &issued_for).await?)
     };
     let none = IssuedCertificates::default();
     let certificates: &dyn CertificateProvider = match features.certificates {
@@ -80,7 +84,8 @@ pub(super) async fn render(
     };
     let annotations = bundle.annotations().clone();
     let objects = bundle.into_installed(&settings).map_err(|error| render_failure(&error))?;
-    Ok(RenderedBundle { objects, annotations, renew_at: issued.map(|issued| issued.renew_at) })
+    let renew_at = issued.map(|issued| issued.renew_at);
+    Ok(RenderedBundle { objects, annotations, issued_for, renew_at })
 }
 
 /// Parses an image reference by the rules of operator-controller.

@@ -406,7 +406,8 @@ impl Attempt<'_> {
         let operation =
             if history.last().is_some() { Operation::Upgrade } else { Operation::Install };
         let previous = history.base_objects()?;
-        let existing = apply::find_existing(&client.cluster, &wanted, self.marks(), operation);
+        let (cluster, servers) = (&client.cluster, &rendered.issued_for);
+        let existing = apply::find_existing(cluster, &wanted, servers, self.marks(), operation);
         let existing = existing.await.map_err(|failure| {
             failure.within("failed to get release state using server-side dry-run")
         })?;
@@ -494,7 +495,7 @@ impl Attempt<'_> {
         };
         let mut wanted = apply::with_resources(self.context, release.objects()?).await?;
         let existing =
-            apply::find_existing(&client.cluster, &wanted, self.marks(), Operation::Upgrade);
+            apply::find_existing(&client.cluster, &wanted, &[], self.marks(), Operation::Upgrade);
         let existing = existing.await?;
         let mut changed = Vec::new();
         for (at, (wanted, existing)) in wanted.iter_mut().zip(&existing).enumerate() {

@@ -217,8 +217,7 @@ impl Attempt<'_> {
         packed: &PackedObjectSet,
         manifest: &[Value],
     ) -> Result<(), Failure> {
-        let PackedObjectSet { object_set, secrets } = packed;
-        let name = object_set.metadata.name.clone();
+        let name = packed.object_set.metadata.name.clone();
         let applier = ExtensionApplier::ObjectSets { object_set: name };
         preflight::check_permissions(self.context, self.extension, &applier, manifest)
             .await
@@ -231,6 +230,17 @@ impl Attempt<'_> {
             let deleted = cluster.ensure_deleted(resource, None, name, &options).await;
             deleted.map_err(|error| request_failed(&error))?;
         }
+        self.write_packed(cache, packed).await.map(drop)
+    }
+
+    /// Writes the Secrets of a set, then the set, which becomes their owner.
+    async fn write_packed(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        packed: &PackedObjectSet,
+    ) -> Result<ClusterObjectSet, Failure> {
+        let PackedObjectSet { object_set, secrets } = packed;
+        let cluster = &self.context.cluster;
         for secret in secrets {
             match cluster.create(&builtin::SECRET, &secret.to_object()).await {
                 // An attempt that was interrupted created it: its name is a digest of its content.
@@ -243,7 +253,7 @@ impl Attempt<'_> {
         for secret in secrets {
             self.adopt(&secret.name, &owner).await?;
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Checks each CustomResourceDefinition against the one that exists.
@@ -306,6 +316,11 @@ impl Attempt<'_> {
     ) -> Result<Vec<ClusterObjectSet>, Failure> {
         let name = &*self.extension.metadata.name;
         let sets = revisions(cache, name);
+        if let [set] = &sets[..]
+            && set.metadata.labels.contains_key(MIGRATED_FROM_HELM_LABEL)
+        {
+            self.adopt_secrets(set).await?;
+        }
         if let Some(set) = unfinished_migration(&sets) {
             self.complete_migration(cache, set).await?;
             return Ok(revisions(cache, name));
@@ -326,8 +341,16 @@ impl Attempt<'_> {
             image,
         };
         let objects = release.objects()?;
+        let has_secrets = objects.iter().any(|object| object.kind() == "Secret");
         let desired = DesiredObjectSet::from_helm_release(objects, &bundle, self.identity());
-        let set = self.write(cache, &desired.inline(1)).await?;
+        // Who may read ClusterObjectSets may not read Secrets.
+        let set = if has_secrets {
+            let packed = desired.packed(1, &self.context.release_namespace);
+            let packed = packed.map_err(|error| Failure::retrying(error.to_string()))?;
+            self.write_packed(cache, &packed).await?
+        } else {
+            self.write(cache, &desired.inline(1)).await?
+        };
         self.complete_migration(cache, &set).await?;
         Ok(revisions(cache, name))
     }

@@ -3,7 +3,9 @@
 
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::OlmCluster;
+use crate::webhook_certificates::assert_trusted;
 use mainstay_client::{ObjectList, Patch};
+use mainstay_extensions::WebhookCertificates;
 use mainstay_object::builtin;
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::json;
@@ -18,9 +20,18 @@ fn counts(request: &ObservedRequest) -> bool {
         && !request.target.contains("/events")
 }
 
+/// What the bundles have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// ConfigMaps, a role and a Deployment.
+    Plain,
+    /// Webhooks besides, with certificates that the controller issues.
+    Webhooks,
+}
+
 /// Installs, upgrades, and changes an object; returns the names of the objects and the statuses of the
 /// releases.
-async fn run(olm: &OlmCluster) -> BTreeSet<String> {
+async fn run(olm: &OlmCluster, content: Content) -> BTreeSet<String> {
     let cluster = olm.cluster.cluster();
     olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
     olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
@@ -56,6 +67,12 @@ async fn run(olm: &OlmCluster) -> BTreeSet<String> {
     let deployed = ObjectList::labels("name=ext,status=deployed");
     let deployed = cluster.list(&builtin::SECRET, None, &deployed).await.unwrap().items.len();
     found.insert(format!("{deployed} deployed"));
+    if content == Content::Webhooks {
+        let cas = assert_trusted(olm).await;
+        found.insert(format!("{} CA", cas.len()));
+        let all = cluster.list(&builtin::SECRET, None, &selector).await.unwrap().items;
+        found.extend(all.iter().map(|secret| format!("Secret {}", secret.name())));
+    }
     found
 }
 
@@ -69,10 +86,20 @@ enum Fault {
 }
 
 /// Runs with a fault at a write. Returns the end state and the targets of the writes.
-async fn run_with(fault_at: Option<(usize, Fault)>) -> (BTreeSet<String>, Vec<String>) {
+async fn run_with(
+    content: Content,
+    fault_at: Option<(usize, Fault)>,
+) -> (BTreeSet<String>, Vec<String>) {
     let mut olm = OlmCluster::for_extensions().await;
-    olm.put_bundle("a", "1.0.0", &["kept", "dropped"]);
-    olm.put_bundle("a", "2.0.0", &["kept", "added"]);
+    for (version, configs) in [("1.0.0", ["kept", "dropped"]), ("2.0.0", ["kept", "added"])] {
+        match content {
+            Content::Plain => olm.put_bundle("a", version, &configs),
+            Content::Webhooks => olm.put_webhook_bundle(version, &configs),
+        }
+    }
+    if content == Content::Webhooks {
+        olm.features = olm.features.with_certificates(WebhookCertificates::Own);
+    }
     let targets = Arc::new(Mutex::new(Vec::new()));
     let killed = CancellationToken::new();
     let (writes, kill) = (Arc::clone(&targets), killed.clone());
@@ -94,7 +121,7 @@ async fn run_with(fault_at: Option<(usize, Fault)>) -> (BTreeSet<String>, Vec<St
     });
     let mut controllers = olm.controllers_on(&faulty);
     let state = tokio::select! {
-        state = run(&olm) => Some(state),
+        state = run(&olm, content) => Some(state),
         () = killed.cancelled() => None,
     };
     let state = if let Some(state) = state {
@@ -104,34 +131,53 @@ async fn run_with(fault_at: Option<(usize, Fault)>) -> (BTreeSet<String>, Vec<St
         controllers.shutdown().await;
         let again = olm.cluster.cluster().clone();
         controllers = olm.controllers_on(&again);
-        run(&olm).await
+        run(&olm, content).await
     };
     controllers.shutdown().await;
     let targets = targets.lock().unwrap().clone();
     (state, targets)
 }
 
-#[tokio::test]
-async fn extension_survives_a_kill_at_each_write() {
-    let (expected, targets) = run_with(None).await;
+async fn assert_survives_kills(content: Content) {
+    let (expected, targets) = run_with(content, None).await;
     assert!(targets.len() >= 20, "{targets:?}");
     for at in 0..targets.len() {
         println!("killed at write {at}");
-        let (state, _) = run_with(Some((at, Fault::Kill))).await;
+        let (state, _) = run_with(content, Some((at, Fault::Kill))).await;
         assert_eq!(state, expected, "killed at write {at}");
     }
 }
 
-/// What the controllers remember of themselves is in the releases and in the status.
 #[tokio::test]
-async fn extension_survives_lost_responses() {
-    let (expected, targets) = run_with(None).await;
+async fn extension_survives_a_kill_at_each_write() {
+    assert_survives_kills(Content::Plain).await;
+}
+
+#[tokio::test]
+async fn extension_with_own_certificates_survives_a_kill_at_each_write() {
+    assert_survives_kills(Content::Webhooks).await;
+}
+
+/// What the controllers remember of themselves is in the releases, in the status, and in the Secret with
+/// certificates.
+async fn assert_survives_lost_responses(content: Content) {
+    let (expected, targets) = run_with(content, None).await;
     let own = |target: &str| target.contains("/secrets") || target.ends_with("/status");
     let own: Vec<usize> = (0..targets.len()).filter(|&at| own(&targets[at])).collect();
     assert!(own.len() >= 8, "{targets:?}");
     for at in own {
         println!("response lost at write {at}");
-        let (state, _) = run_with(Some((at, Fault::ResponseLost))).await;
+        let (state, _) = run_with(content, Some((at, Fault::ResponseLost))).await;
         assert_eq!(state, expected, "response lost at write {at}");
     }
+}
+
+#[tokio::test]
+async fn extension_survives_lost_responses() {
+    assert_survives_lost_responses(Content::Plain).await;
+}
+
+#[tokio::test]
+async fn extension_with_own_certificates_survives_lost_responses() {
+    assert_survives_lost_responses(Content::Webhooks).await;
 }

@@ -2,10 +2,11 @@
 
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::{OlmCluster, condition, message};
+use crate::webhook_certificates::assert_trusted;
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
-use mainstay_extensions::{Features, TrustMode};
+use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::{Object, builtin};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
@@ -36,10 +37,16 @@ async fn with_package() -> OlmCluster {
     olm
 }
 
-/// Makes the package `a` available in version 1.0.0.
+/// Makes the package `a` available in version 1.0.0; with webhooks, if the controller issues certificates.
 async fn publish(olm: &OlmCluster) {
-    olm.put_bundle("a", "1.0.0", &["kept", "dropped"]);
-    olm.put_bundle("a", "2.0.0", &["kept", "added"]);
+    let has_webhooks = olm.features.certificates == WebhookCertificates::Own;
+    for (version, configs) in [("1.0.0", ["kept", "dropped"]), ("2.0.0", ["kept", "added"])] {
+        if has_webhooks {
+            olm.put_webhook_bundle(version, &configs);
+        } else {
+            olm.put_bundle("a", version, &configs);
+        }
+    }
     olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
     olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
 }
@@ -324,6 +331,34 @@ async fn helm_release_becomes_the_first_revision_and_its_objects_stay() {
     assert_eq!(config(&olm, "kept").await.unwrap().uid(), before.uid());
 }
 
+/// Who may read ClusterObjectSets may not read Secrets.
+#[tokio::test]
+async fn secrets_of_a_helm_release_are_not_in_the_first_revision() {
+    let mut olm = experimental().await;
+    olm.features = olm.features.with_certificates(WebhookCertificates::Own);
+    publish(&olm).await;
+    olm.features.object_sets = false;
+    olm.start_controllers().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let cas = assert_trusted(&olm).await;
+    olm.stop_controllers().await;
+    olm.features.object_sets = true;
+    olm.start_controllers().await;
+    olm.wait_for_extension("ext", |extension| {
+        extension.array(&["status", "activeRevisions"]) == [json!({"name": "ext-2"})]
+    })
+    .await;
+    let first = wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    let text = first.to_value().to_string();
+    assert!(text.contains("\"ref\"") && !text.contains("tls.key"), "{text}");
+    let secrets = ObjectList::labels("olm.operatorframework.io/revision-name=ext-1");
+    let secrets = olm.cluster.cluster().list(&builtin::SECRET, SYSTEM, &secrets).await.unwrap();
+    let owned = |secret: &Object| secret.controller_owner().unwrap().uid == first.uid();
+    assert!(!secrets.items.is_empty() && secrets.items.iter().all(owned));
+    assert_eq!(assert_trusted(&olm).await, cas);
+}
+
 /// Whether a write is about the extension: Events are extra, and dry runs write nothing.
 fn counts(request: &ObservedRequest) -> bool {
     request.is_write()
@@ -361,16 +396,26 @@ async fn install_and_upgrade(olm: &OlmCluster) -> BTreeSet<String> {
         for object in cluster.list(resource, None, &selector).await.unwrap().items {
             let owners: Vec<String> =
                 object.owner_references().into_iter().map(|owner| owner.name).collect();
-            found.insert(format!("{} {} of {owners:?}", object.kind(), object.name()));
+            // The names of Secrets with objects are digests of what is in them, such as certificates.
+            let is_packed = object.label("olm.operatorframework.io/revision-name").is_some();
+            let name = if is_packed { "with objects" } else { object.name() };
+            found.insert(format!("{} {name} of {owners:?}", object.kind()));
         }
+    }
+    if olm.features.certificates == WebhookCertificates::Own {
+        found.insert(format!("{} CA", assert_trusted(olm).await.len()));
     }
     found
 }
 
 /// Installs and upgrades; the process is killed at a write, which the server has done, and another one
 /// starts. Returns what is there afterwards, and the targets of the writes.
-async fn killed_at(kill_at: Option<usize>) -> (BTreeSet<String>, Vec<String>) {
+async fn killed_at(
+    certificates: WebhookCertificates,
+    kill_at: Option<usize>,
+) -> (BTreeSet<String>, Vec<String>) {
     let mut olm = experimental().await;
+    olm.features = olm.features.with_certificates(certificates);
     let targets: Arc<Mutex<Vec<String>>> = Arc::default();
     let killed = CancellationToken::new();
     let (writes, kill) = (Arc::clone(&targets), killed.clone());
@@ -409,12 +454,21 @@ fn is_killed(target: &str) -> bool {
     target.contains("/clusterobjectsets") || target.contains("/secrets")
 }
 
-#[tokio::test]
-async fn revisions_survive_a_kill_at_each_write() {
-    let (expected, targets) = killed_at(None).await;
+async fn assert_survives_kills(certificates: WebhookCertificates) {
+    let (expected, targets) = killed_at(certificates, None).await;
     assert!(targets.len() >= 30, "{targets:?}");
     for (at, target) in targets.iter().enumerate().filter(|(_, target)| is_killed(target)) {
-        let (state, _) = killed_at(Some(at)).await;
+        let (state, _) = killed_at(certificates, Some(at)).await;
         assert_eq!(state, expected, "killed at write {at}, {target}");
     }
+}
+
+#[tokio::test]
+async fn revisions_survive_a_kill_at_each_write() {
+    assert_survives_kills(WebhookCertificates::CertManager).await;
+}
+
+#[tokio::test]
+async fn revisions_with_own_certificates_survive_a_kill_at_each_write() {
+    assert_survives_kills(WebhookCertificates::Own).await;
 }

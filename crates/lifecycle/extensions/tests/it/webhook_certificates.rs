@@ -14,12 +14,13 @@ use mainstay_certificates::server_validity;
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_clock::Clock;
 use mainstay_extensions::{Features, TrustMode, WebhookCertificates, subsystem};
-use mainstay_object::{Object, Resource, builtin};
+use mainstay_object::{Gvk, Object, Resource, builtin};
 use mainstay_permissions::{
     BundleKinds, ExtensionApplier, InstallManifest, InstallerNames, RbacRule, exact_installer,
 };
 use mainstay_testkit::InjectedFault;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -372,6 +373,37 @@ async fn foreign_secret_in_place_of_the_keys_is_named_and_stays() {
     assert_trusted(&olm).await;
 }
 
+/// The kinds of cert-manager, without a controller.
+async fn apply_cert_manager_kinds(olm: &OlmCluster) {
+    for (plural, kind) in [("issuers", "Issuer"), ("certificates", "Certificate")] {
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.cert-manager.io")},
+            "spec": {
+                "group": "cert-manager.io", "scope": "Namespaced",
+                "names": {"plural": plural, "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    }},
+                }],
+            },
+        });
+        olm.cluster.apply(Object::from_value(crd).unwrap()).await;
+    }
+}
+
+/// A Secret of another issuer in place of that of the webhooks.
+fn other_certificate() -> Object {
+    let data = ["ca.crt", "tls.crt", "tls.key"].map(|key| (key, STANDARD.encode("other")));
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": {"name": SERVING, "namespace": NAMESPACE}, "data": BTreeMap::from(data),
+    });
+    Object::from_value(secret).unwrap()
+}
+
 #[tokio::test]
 async fn certificates_of_cert_manager_need_its_kinds() {
     for features in appliers(WebhookCertificates::CertManager) {
@@ -382,23 +414,7 @@ async fn certificates_of_cert_manager_need_its_kinds() {
             })
             .await;
         assert_ne!(condition(&refused, "Installed").0, "True");
-        for (plural, kind) in [("issuers", "Issuer"), ("certificates", "Certificate")] {
-            let crd = json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{plural}.cert-manager.io")},
-                "spec": {
-                    "group": "cert-manager.io", "scope": "Namespaced",
-                    "names": {"plural": plural, "kind": kind, "listKind": format!("{kind}List")},
-                    "versions": [{
-                        "name": "v1", "served": true, "storage": true,
-                        "schema": {"openAPIV3Schema": {
-                            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                        }},
-                    }],
-                },
-            });
-            olm.cluster.apply(Object::from_value(crd).unwrap()).await;
-        }
+        apply_cert_manager_kinds(&olm).await;
         if features.object_sets {
             // Its objects are applied; it is ready when cert-manager has issued the certificate.
             let crd = &builtin::CUSTOM_RESOURCE_DEFINITION;
@@ -412,6 +428,49 @@ async fn certificates_of_cert_manager_need_its_kinds() {
         let cluster = olm.cluster.cluster();
         let none = cluster.find(&builtin::SECRET, Some(SYSTEM), STORE).await.unwrap();
         assert!(none.is_none());
+    }
+}
+
+/// The Secret that cert-manager made for the Service of the extension is taken over.
+#[tokio::test]
+async fn own_certificates_follow_those_of_cert_manager() {
+    let mut olm = stopped(appliers(WebhookCertificates::CertManager)[0]).await;
+    apply_cert_manager_kinds(&olm).await;
+    olm.start_controllers().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let before = olm.cluster.apply(other_certificate()).await;
+    olm.stop_controllers().await;
+    olm.features = olm.features.with_certificates(WebhookCertificates::Own);
+    olm.start_controllers().await;
+    wait_until_renewed(&olm, &before).await;
+    assert_trusted(&olm).await;
+    let kind = Gvk::from_api_version("cert-manager.io/v1", "Certificate");
+    let kind = olm.cluster.cluster().resource_of(&kind).await.unwrap().unwrap();
+    olm.cluster.wait_gone(&kind, Some(NAMESPACE), SERVING).await;
+}
+
+/// A Secret in place of that of the webhooks stays as long as the Service is not that of the extension.
+#[tokio::test]
+async fn certificate_of_somebody_else_is_not_taken_over() {
+    for features in appliers(WebhookCertificates::Own) {
+        let mut olm = stopped(features).await;
+        let foreign = olm.cluster.apply(other_certificate()).await;
+        olm.start_controllers().await;
+        olm.apply_extension("ext", "a", "").await;
+        if features.object_sets {
+            let collides = |set: &Object| set.to_value().to_string().contains(SERVING);
+            olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, "ext-1", collides).await;
+        } else {
+            let refused = |found: &Object| message(found, "Progressing").contains(SERVING);
+            olm.wait_for_extension("ext", refused).await;
+        }
+        assert_eq!(secret(&olm, NAMESPACE, SERVING).await.fields(), foreign.fields());
+        let options = DeleteOptions::default();
+        let cluster = olm.cluster.cluster();
+        cluster.delete(&builtin::SECRET, Some(NAMESPACE), SERVING, &options).await.unwrap();
+        olm.wait_until_installed("ext", "1.0.0").await;
+        assert_trusted(&olm).await;
     }
 }
 
