@@ -35,6 +35,9 @@ pub enum MakeError {
     /// The cryptographic library fails: the name is invalid in a certificate, or the CA cannot be read.
     #[error("cannot make a key or certificate for {0}")]
     Generate(String, #[source] rcgen::Error),
+    /// A host is no DNS name, so no client could verify a certificate for it.
+    #[error("\"{0}\" is no DNS name: use shorter names")]
+    Host(String),
     /// The system has no random bytes.
     #[error("cannot make a serial number: the system gives no random bytes")]
     Random,
@@ -153,7 +156,8 @@ pub fn create_ca(request: &Request<'_>) -> Result<KeyPairPem, MakeError> {
 /// Creates a certificate for a server with these DNS names, signed by a CA.
 ///
 /// # Errors
-/// If the system has no random bytes, if a name is invalid in a certificate, or if the CA cannot be read.
+/// If the system has no random bytes, if a host is no DNS name, if a name is invalid in a certificate, or if the
+/// CA cannot be read.
 pub fn sign(
     ca: &KeyPairPem,
     request: &Request<'_>,
@@ -164,6 +168,9 @@ pub fn sign(
     let issuer = Issuer::from_ca_cert_pem(&ca.certificate, signer).map_err(wrong)?;
     let mut params = parameters(request, request.name, serial()?);
     for host in hosts {
+        if !matches!(ServerName::try_from(host.as_str()), Ok(ServerName::DnsName(_))) {
+            return Err(MakeError::Host(host.clone()));
+        }
         let name = host.as_str().try_into().map_err(wrong)?;
         params.subject_alt_names.push(SanType::DnsName(name));
     }
@@ -291,6 +298,15 @@ mod tests {
         let (ca, certificate) = (ca.certificate.as_bytes(), server.certificate.as_bytes());
         let validity = server_validity(ca, certificate, server.key.as_bytes(), &hosts).unwrap();
         assert_eq!(validity.until, now() + SignedDuration::from_hours(2));
+    }
+
+    #[test]
+    fn host_must_be_a_dns_name() {
+        let ca = create_ca(&request("ca", 2)).unwrap();
+        for host in [format!("{}.ns", "x".repeat(64)), "10.0.0.1".to_owned(), "a b".to_owned()] {
+            let refused = sign(&ca, &request("a", 1), std::slice::from_ref(&host)).unwrap_err();
+            assert!(refused.to_string().contains(&host), "{refused}");
+        }
     }
 
     #[test]

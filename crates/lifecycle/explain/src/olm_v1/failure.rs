@@ -130,6 +130,11 @@ impl FailedInstallation<'_> {
         if let Some(refusal) = Refusal::of(step) {
             return leaf().remedy(refusal.grant_commands());
         }
+        if step.contains("no matches for kind ") && step.contains("\"cert-manager.io/") {
+            return leaf().remedy("install cert-manager").remedy(
+                "or let the controller issue the certificates: mainstay run --extension-certificates own",
+            );
+        }
         if step.contains("no matches for kind ") {
             return leaf().remedy(
                 "install what provides this kind, such as its CustomResourceDefinition; the controller then tries again",

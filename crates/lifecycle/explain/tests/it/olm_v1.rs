@@ -200,6 +200,20 @@ fn refused_configuration_and_unsupported_bundle_have_remedies() {
 }
 
 #[test]
+fn missing_cert_manager_has_its_own_remedies() {
+    let missing = |group: &str| {
+        why(&format!(
+            "{WRAPPED}unable to build kubernetes objects from release manifest: resource mapping not found for name: \"c\" namespace: \"kitchen\" from \"\": no matches for kind \"Certificate\" in version \"{group}/v1\"\nensure CRDs are installed first"
+        ))
+    };
+    let explained = missing("cert-manager.io");
+    assert!(explained.contains("→ install cert-manager\n"), "{explained}");
+    assert!(explained.contains("--extension-certificates own"), "{explained}");
+    let other = missing("x.io");
+    assert!(!other.contains("--extension-certificates"), "{other}");
+}
+
+#[test]
 fn every_missing_permission_is_a_cause() {
     let message = format!(
         "{WRAPPED}creating new Revision: pre-authorization failed: service account requires the following permissions to manage cluster extension:\n  Namespace:\"\" APIGroups:[apps] Resources:[deployments] Verbs:[list,watch]\n  Namespace:\"kitchen\" APIGroups:[apps] Resources:[deployments] ResourceNames:[pot] Verbs:[get]"

@@ -138,6 +138,7 @@ async fn run_with(
     (state, targets)
 }
 
+#[expect(clippy::print_stdout, reason = "says which write it was, if the run does not end")]
 async fn assert_survives_kills(content: Content) {
     let (expected, targets) = run_with(content, None).await;
     assert!(targets.len() >= 20, "{targets:?}");
@@ -160,6 +161,7 @@ async fn extension_with_own_certificates_survives_a_kill_at_each_write() {
 
 /// What the controllers remember of themselves is in the releases, in the status, and in the Secret with
 /// certificates.
+#[expect(clippy::print_stdout, reason = "says which write it was, if the run does not end")]
 async fn assert_survives_lost_responses(content: Content) {
     let (expected, targets) = run_with(content, None).await;
     let own = |target: &str| target.contains("/secrets") || target.ends_with("/status");

@@ -7,7 +7,7 @@
 //!
 //! One Secret in the namespace of releases has the keys of an extension ([`store`]). It is written before
 //! anything is rendered with it, so a killed process goes on with the same certificates, and what is
-//! rendered depends on nothing else: Secrets of the operator's namespace are written, never read.
+//! rendered depends on nothing else: what Secrets of the operator's namespace contain is not used.
 
 mod renewal;
 mod store;
