@@ -1,7 +1,9 @@
 //! What the controllers of the subsystem share.
 
 use crate::cluster_catalog::{Contents, LoadCounters};
-use crate::cluster_extension::{DeploymentState, ManagedObjects, ReleaseHead, Turns};
+use crate::cluster_extension::{
+    ApprovedAccounts, DeploymentState, ManagedObjects, ReleaseHead, Turns,
+};
 use crate::features::Features;
 use crate::object_set::ObjectWatches;
 use crate::resources::Resources;
@@ -55,6 +57,8 @@ pub(crate) struct Context {
     pub(crate) deployments: Cache<DeploymentState>,
     /// Every ClusterObjectSet, indexed by extension; none if there are no ClusterObjectSets.
     pub(crate) object_sets: Option<Cache<ClusterObjectSet>>,
+    /// What is approved for extensions, and their accounts; none in other trust modes than `approved`.
+    pub(crate) approved_accounts: Option<ApprovedAccounts>,
     /// The watches of the objects of ClusterObjectSets.
     pub(crate) object_watches: ObjectWatches,
     /// The resources of kinds.

@@ -12,6 +12,9 @@ pub enum TrustMode {
     /// With those of the ServiceAccount that the extension names: OLM v1 up to 1.10. Objects that it may
     /// not write are not written.
     ServiceAccount,
+    /// With those of a ServiceAccount that the controller creates and keeps for each extension. It has exactly the
+    /// permissions that the bundle needs, if a person has approved them. OLM v1 has no such mode.
+    Approved,
 }
 
 /// What issues the certificates of webhooks.

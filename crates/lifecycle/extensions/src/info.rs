@@ -15,6 +15,10 @@ static EXPERIMENTAL_ACCOUNTS: SubsystemInfo = info(experimental_with_accounts, s
 static OBJECT_SET_ACCOUNTS: SubsystemInfo =
     info(experimental_with_accounts, service_account_with_object_sets);
 
+static STANDARD_APPROVED: SubsystemInfo = info(standard, approved);
+static EXPERIMENTAL_APPROVED: SubsystemInfo = info(experimental, approved);
+static OBJECT_SET_APPROVED: SubsystemInfo = info(experimental, approved_with_object_sets);
+
 /// The description of the subsystem with these features.
 pub const fn subsystem(features: Features) -> &'static SubsystemInfo {
     match (features.channel, features.trust) {
@@ -25,6 +29,11 @@ pub const fn subsystem(features: Features) -> &'static SubsystemInfo {
             &OBJECT_SET_ACCOUNTS
         }
         (CrdChannel::Experimental, TrustMode::ServiceAccount) => &EXPERIMENTAL_ACCOUNTS,
+        (CrdChannel::Standard, TrustMode::Approved) => &STANDARD_APPROVED,
+        (CrdChannel::Experimental, TrustMode::Approved) if features.object_sets => {
+            &OBJECT_SET_APPROVED
+        }
+        (CrdChannel::Experimental, TrustMode::Approved) => &EXPERIMENTAL_APPROVED,
     }
 }
 
@@ -93,9 +102,32 @@ fn service_account() -> Vec<Value> {
 
 /// The permissions of the controllers themselves, if ClusterObjectSets apply the objects of extensions.
 fn service_account_with_object_sets() -> Vec<Value> {
-    let olm = resources::OLM_V1_GROUP;
+    [service_account(), object_sets()].concat()
+}
+
+/// The permissions of the controllers themselves, if they keep the accounts of extensions: also to write roles with
+/// permissions that they do not hold, and to bind them.
+fn approved() -> Vec<Value> {
+    let group = "rbac.authorization.k8s.io";
+    let kept = ["get", "list", "watch", "create", "update", "delete"];
     let mut rules = service_account();
     rules.extend([
+        rule("", &["serviceaccounts"], &kept),
+        rule(group, &["clusterroles", "roles", "clusterrolebindings", "rolebindings"], &kept),
+        rule(group, &["clusterroles", "roles"], &["escalate", "bind"]),
+    ]);
+    rules
+}
+
+/// The same, if ClusterObjectSets apply the objects of extensions.
+fn approved_with_object_sets() -> Vec<Value> {
+    [approved(), object_sets()].concat()
+}
+
+/// What ClusterObjectSets need in addition.
+fn object_sets() -> Vec<Value> {
+    let olm = resources::OLM_V1_GROUP;
+    vec![
         rule(
             olm,
             &["clusterobjectsets"],
@@ -110,6 +142,5 @@ fn service_account_with_object_sets() -> Vec<Value> {
         rule("", &["secrets"], &["patch"]),
         // The check of CustomResourceDefinitions before a revision is created.
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]),
-    ]);
-    rules
+    ]
 }

@@ -1,9 +1,11 @@
 //! Startup: builds the shared context and registers all controllers.
 
 use crate::cluster_catalog::{Contents, LoadCounters, write_metrics};
-use crate::cluster_extension::{DeploymentState, ManagedObjects, ReleaseHead, Turns};
+use crate::cluster_extension::{
+    ApprovedAccounts, DeploymentState, ManagedObjects, ReleaseHead, Turns,
+};
 use crate::context::Context;
-use crate::features::Features;
+use crate::features::{Features, TrustMode};
 use crate::info::subsystem;
 use crate::object_set::{ObjectWatches, object_set_cache};
 use crate::resources::Resources;
@@ -145,6 +147,8 @@ impl Extensions {
         let deployments = caches.start(DeploymentState::cache());
         let uses_object_sets = features.object_sets && has_extensions;
         let object_sets = uses_object_sets.then(|| caches.start(object_set_cache()));
+        let keeps_accounts = features.trust == TrustMode::Approved && has_extensions;
+        let approved_accounts = keeps_accounts.then(|| ApprovedAccounts::start(&mut caches));
         let context = Arc::new(Context {
             puller: Puller::new(images, client.clone()),
             cluster: client,
@@ -170,6 +174,7 @@ impl Extensions {
             releases,
             deployments,
             object_sets,
+            approved_accounts,
             object_watches: ObjectWatches::new(stop.clone()),
             resources: Resources::default(),
             managed: ManagedObjects::new(stop.clone()),

@@ -40,6 +40,28 @@ pub fn missing_rules<'r>(
     Ok(missing)
 }
 
+/// The parts of the rules that the held rules cover: each rule as it is if all of it is covered.
+///
+/// # Errors
+/// If the rules have too many parts.
+pub(crate) fn covered_rules(
+    held: &[&RbacRule],
+    rules: &[RbacRule],
+) -> Result<Vec<RbacRule>, TooManyPermissions> {
+    let mut covered = Vec::new();
+    for rule in rules {
+        let missing: BTreeSet<RbacRule> = missing_rules(held, [rule])?.into_iter().collect();
+        if missing.is_empty() {
+            covered.push(rule.clone());
+            continue;
+        }
+        // Nothing covers nothing: these are all parts.
+        let parts = missing_rules(&[], [rule])?;
+        covered.extend(compact_rules(parts.into_iter().filter(|part| !missing.contains(part))));
+    }
+    Ok(covered)
+}
+
 /// Refuses more parts than memory should hold.
 pub(crate) fn check_limit(parts: usize) -> Result<(), TooManyPermissions> {
     if parts > MAX_PARTS { Err(TooManyPermissions(parts)) } else { Ok(()) }

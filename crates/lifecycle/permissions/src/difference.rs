@@ -66,7 +66,7 @@ fn missing_in(
 }
 
 /// Joins rules that differ in their names only, which is shorter to read.
-fn join_names(rules: Vec<RbacRule>) -> Vec<RbacRule> {
+pub(crate) fn join_names(rules: Vec<RbacRule>) -> Vec<RbacRule> {
     let mut joined: Vec<RbacRule> = Vec::new();
     for rule in rules {
         let same = joined.iter_mut().find(|other| {

@@ -4,7 +4,7 @@
 //! operator-controller leaves the groups out, and then reports permissions as missing that the account has.
 
 use crate::covering::{matches_resource, matches_word};
-use crate::rbac_object::{BindingSubject, RbacObjects, ReferencedRole};
+use crate::rbac_object::{BindingSubject, RbacObjects, RbacRole, ReferencedRole};
 use crate::rule::RbacRule;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,6 +100,20 @@ impl GrantedRules {
                     rules.extend_from_slice(&role.rules);
                 }
             }
+        }
+        granted
+    }
+
+    /// The rules of roles where they are: those of ClusterRoles in the whole cluster, those of Roles in their
+    /// namespaces. Whether they are bound does not count.
+    pub fn of_roles<'r>(roles: impl IntoIterator<Item = &'r RbacRole>) -> Self {
+        let mut granted = Self::default();
+        for RbacRole { namespace, rules, .. } in roles {
+            let scope = match &**namespace {
+                "" => &mut granted.cluster,
+                namespace => granted.namespaces.entry(namespace.to_owned()).or_default(),
+            };
+            scope.extend_from_slice(rules);
         }
         granted
     }

@@ -5,7 +5,8 @@
 //! Roles, bindings ─► RbacObjects ─► GrantedRules ─┐
 //! rendered objects ─► InstallManifest ────────────┴─► missing_permissions ─► MissingPermissions ─► condition
 //!                       ├─► exact_installer ─► roles and bindings ─► YAML
-//!                       └─► RequiredPermissions ─► difference(old, new)
+//!                       ├─► RequiredPermissions ─► difference(old, new)
+//!                       └─► approval_roles ─► labelled roles ─► unapproved_rules, approved_roles
 //! CSV, manifests ─► documented_installer_role (the procedure of the documentation, rule by rule)
 //! CRDs ─► user_access_roles
 //! ```
@@ -17,6 +18,7 @@
 //! All functions are pure. This crate reads no cluster, and writes no objects: the caller does both.
 
 mod access;
+mod approval;
 mod covering;
 mod difference;
 mod granted;
@@ -31,6 +33,10 @@ mod rule;
 mod text;
 
 pub use access::user_access_roles;
+pub use approval::{
+    APPROVES_EXTENSION_LABEL, APPROVES_NAMESPACE_LABEL, approval_object, approval_roles,
+    approved_roles, unapproved_message, unapproved_rules,
+};
 pub use covering::{TooManyPermissions, compact_rules, missing_rules};
 pub use difference::{PermissionDifference, difference};
 pub use granted::{AccessRequest, GrantedRules, RbacSubject};

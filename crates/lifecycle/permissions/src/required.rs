@@ -27,6 +27,8 @@ pub enum ExtensionApplier {
         /// The ClusterObjectSet that is to be created, such as `EXTENSION-1`.
         object_set: String,
     },
+    /// With ClusterObjectSets, whose objects the account also watches.
+    WatchedObjectSets,
 }
 
 impl ExtensionApplier {
@@ -35,12 +37,14 @@ impl ExtensionApplier {
         match self {
             Self::Helm => ("clusterextensions/finalizers", extension),
             Self::ObjectSets { object_set } => ("clusterobjectsets/finalizers", object_set),
+            // Each upgrade makes another set.
+            Self::WatchedObjectSets => ("clusterobjectsets/finalizers", ""),
         }
     }
 
     /// Whether the account watches the kinds of its objects.
     pub(crate) fn watches(&self) -> bool {
-        matches!(self, Self::Helm)
+        !matches!(self, Self::ObjectSets { .. })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Webhooks: configurations, conversion of CRDs, Services and certificates.
 
 use super::{
-    RegistryV1Bundle, RenderContext, RenderError, certificates::WebhookServing, generated_names, objects,
-    registry_v1::Webhook,
+    RegistryV1Bundle, RenderContext, RenderError, certificates::WebhookServing, generated_names,
+    objects, registry_v1::Webhook,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

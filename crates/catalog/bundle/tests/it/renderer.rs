@@ -262,7 +262,8 @@ fn issued_certificates_are_in_secrets_and_their_ca_in_callers() {
         conversion["conversionCRDs"] = json!(["things.example.com"]);
         conversion["generateName"] = "convert.example.com".into();
         csv["spec"]["installModes"] = json!([{"type": "AllNamespaces", "supported": true}]);
-        csv["spec"]["webhookdefinitions"] = json!([webhook("MutatingAdmissionWebhook"), conversion]);
+        csv["spec"]["webhookdefinitions"] =
+            json!([webhook("MutatingAdmissionWebhook"), conversion]);
         csv["spec"]["customresourcedefinitions"] = json!({
             "owned": [{"name": "things.example.com", "version": "v1", "kind": "Thing"}],
         });

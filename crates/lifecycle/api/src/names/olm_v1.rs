@@ -38,6 +38,10 @@ pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/serv
 pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str =
     "olm.operatorframework.io/service-account-namespace";
 
+/// Label on the ServiceAccount, the roles and the bindings that the controller keeps for an extension
+/// (`--extension-trust approved`): name of the ClusterExtension.
+pub const INSTALLER_LABEL: &str = "mainstay.dev/installer-of";
+
 /// Annotation of Helm: with the value `keep`, an object stays when its release or its extension goes.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 

@@ -78,7 +78,7 @@ pub(super) async fn render(
         deployment_config: features.deployment_config,
         config: config.as_deref(),
         template_annotations: match features.trust {
-            TrustMode::ClusterAdmin => TemplateAnnotations::Namespaces,
+            TrustMode::ClusterAdmin | TrustMode::Approved => TemplateAnnotations::Namespaces,
             TrustMode::ServiceAccount => TemplateAnnotations::TargetNamespaces,
         },
     };

@@ -1,5 +1,6 @@
 //! The finalizers of a ClusterExtension.
 
+use super::object_sets;
 use super::retained_objects;
 use crate::context::Context;
 use crate::error::Error;
@@ -12,11 +13,22 @@ use serde_json::json;
 /// The finalizers of an extension, as upstream. They go once the kept objects have lost their owner.
 const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
 
-/// Removes the finalizers. The garbage collector deletes the objects that have the extension as owner;
-/// kept ones lose it before.
+/// Removes the finalizers. The garbage collector deletes the objects that have the extension as owner; kept ones
+/// lose it before. The account that the controller keeps has the extension as owner, too: it must outlive the
+/// ClusterObjectSets, so these go first. A finalizer of somebody else decides what happens to them instead (`orphan`).
+///
+/// # Errors
+/// A request fails.
 pub(super) async fn remove(context: &Context, extension: &ClusterExtension) -> Result<(), Error> {
     let (ours, others): (Vec<_>, Vec<_>) =
         extension.metadata.finalizers.iter().partition(|name| FINALIZERS.contains(&name.as_str()));
+    if context.approved_accounts.is_some()
+        && others.is_empty()
+        && object_sets::delete_revisions(context, extension).await?
+    {
+        // The event of the last one goes on.
+        return Ok(());
+    }
     if !ours.is_empty() {
         retained_objects::release(context, extension).await?;
         write(context, extension, &json!(others)).await?;

@@ -1,6 +1,7 @@
 //! What the controller remembers of the last reconciliation of an extension.
 
 use super::apply::ObjectKey;
+use super::approved::AccountState;
 use super::status::Outcome;
 use jiff::Timestamp;
 use mainstay_client::Action;
@@ -21,13 +22,14 @@ pub(super) struct Memory {
 /// What follows a reconciliation as long as its input is the same.
 #[derive(Clone)]
 pub(super) enum Next {
-    /// Nothing, as long as these objects and releases are as they were left; another attempt in time, if the
+    /// Nothing, as long as these objects, the releases and the account are as they were left; another attempt in time, if the
     /// content of the bundle was not available, or when certificates are due for renewal.
     Unchanged {
         objects: Arc<BTreeSet<ObjectKey>>,
         releases: u64,
         retry: Option<Retry>,
         renew_at: Option<Timestamp>,
+        account: Option<AccountState>,
     },
     /// Another attempt.
     Retry(Retry),
@@ -92,6 +94,7 @@ mod tests {
             releases: 0,
             retry,
             renew_at: Some(renew_at),
+            account: None,
         };
         let later = Retry { due: clock.elapsed() + Duration::from_hours(2), failures: 1 };
         assert!(!next(None).is_due(clock) && !next(Some(later)).is_due(clock));

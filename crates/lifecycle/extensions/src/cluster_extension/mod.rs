@@ -13,6 +13,8 @@
 
 mod account;
 mod apply;
+mod approved;
+mod attempt;
 mod bundle;
 mod controller;
 mod failure;
@@ -30,6 +32,7 @@ mod status;
 mod turns;
 mod webhook_certificates;
 
+pub(crate) use approved::{ApprovedAccounts, find_account};
 pub(crate) use controller::register;
 pub(crate) use managed::ManagedObjects;
 pub(crate) use readiness::DeploymentState;

@@ -7,23 +7,29 @@
 //!
 //! An extension that Helm releases describe gets its first ClusterObjectSet from the deployed release.
 
+use super::account::Account;
 use super::apply;
+use super::approved::Access;
+use super::attempt::{self, Applied, AppliedObjects, Attempt, installed_bundle};
 use super::bundle;
-use super::controller::{Applied, AppliedObjects, Attempt, installed_bundle};
 use super::failure::Failure;
 use super::preflight;
 use super::releases;
 use super::renewals;
 use super::resolve::{self, Resolution};
-use super::status::{Deprecations, Installed, InstalledBundle, Outcome, Progress};
+use super::status::{Deprecations, Installed, InstalledBundle, Outcome};
+use crate::account_client::AccountClient;
+use crate::context::Context;
+use crate::error::Error;
 use crate::features::TrustMode;
+use crate::object_set::{is_reported_archived, object_values};
 use mainstay_api::names::olm_v1::{
     BUNDLE_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME,
     REVISION_NAME_LABEL,
 };
-use mainstay_api::{ClusterObjectSet, Time, resources};
+use mainstay_api::{ClusterExtension, ClusterObjectSet, Time, resources};
 use mainstay_client::{Cache, DeleteOptions, ObjectList, Patch};
-use mainstay_controller::{api_message, patch};
+use mainstay_controller::{WithOperation as _, api_message, patch};
 use mainstay_object::{Object, OwnerReference, builtin};
 use mainstay_objectsets::{
     BundleIdentity, DesiredObjectSet, ExtensionIdentity, ObjectSetChange, ObjectSetIdentity,
@@ -57,6 +63,9 @@ fn awaits_first_report(sets: &[ClusterObjectSet]) -> bool {
         && (set.status.observed_phases.is_empty() || unfinished_migration(sets).is_some())
 }
 
+/// All ClusterObjectSets, and those of the extension.
+pub(super) type Revisions<'a> = (&'a Cache<ClusterObjectSet>, &'a [ClusterObjectSet]);
+
 fn request_failed(error: &mainstay_client::Error) -> Failure {
     Failure::retrying(api_message(error))
 }
@@ -66,9 +75,10 @@ impl Attempt<'_> {
     pub(super) async fn run_with_object_sets(
         &self,
         cache: &Cache<ClusterObjectSet>,
+        given: Option<AccountClient>,
     ) -> (Outcome, Applied) {
-        let sets = match self.migrate(cache).await {
-            Ok(sets) => sets,
+        let (sets, account) = match self.begin_with_object_sets(cache, given).await {
+            Ok(begun) => begun,
             Err(failure) => {
                 let outcome = Outcome {
                     installed: Installed::Unknown(failure.message().to_owned()),
@@ -83,12 +93,10 @@ impl Attempt<'_> {
             // The report enqueues the extension.
             (Deprecations::Unchanged, Ok(AppliedObjects::default()))
         } else {
-            Box::pin(self.resolve_and_apply(cache, &sets)).await
+            Box::pin(self.resolve_and_apply(cache, &sets, &account)).await
         };
-        let progress = match &applied {
-            Ok(_) => Progress::Reached,
-            Err(failure) => failure.progress(),
-        };
+        let applied = account.settle(applied).await;
+        let progress = attempt::progress(&applied);
         let installed = revision_states(&sets).installed.map(installed_by);
         let outcome = Outcome {
             installed: installed.map_or(Installed::Nothing, Installed::Bundle),
@@ -99,16 +107,36 @@ impl Attempt<'_> {
         (outcome, applied)
     }
 
+    /// The ClusterObjectSets of the extension, and the account that their objects are applied with.
+    async fn begin_with_object_sets(
+        &self,
+        cache: &Cache<ClusterObjectSet>,
+        given: Option<AccountClient>,
+    ) -> Result<(Vec<ClusterObjectSet>, Account<'_>), Failure> {
+        let sets = self.migrate(cache).await?;
+        let mut installed = Vec::new();
+        if given.is_none() {
+            // Until an earlier revision is torn down, the account needs the permissions for it, too.
+            for set in sets.iter().filter(|set| !is_reported_archived(set)) {
+                let objects = object_values(self.context, set).await;
+                installed.extend(objects.map_err(Failure::retrying)?);
+            }
+        }
+        let account = Account::new(self.context, self.extension, given, || Ok(installed))?;
+        Ok((sets, account))
+    }
+
     async fn resolve_and_apply(
         &self,
         cache: &Cache<ClusterObjectSet>,
         sets: &[ClusterObjectSet],
+        account: &Account<'_>,
     ) -> (Deprecations, Applied) {
         let states = revision_states(sets);
         let installed = states.installed.map(installed_by);
         if let Some(set) = states.rolling_out.first() {
             let bundle = bundle_of(set);
-            let applied = Box::pin(self.apply_bundle(cache, sets, &bundle)).await;
+            let applied = Box::pin(self.apply_bundle((cache, sets), account, &bundle)).await;
             return (Deprecations::Unknown, applied);
         }
         let resolved = installed.map(|bundle| InstalledExtensionBundle {
@@ -119,12 +147,14 @@ impl Attempt<'_> {
         let explicit = self.context.features.explicit_releases;
         match resolve::resolve(self.extension, explicit, resolved.as_ref(), self.input) {
             Resolution::Failed(failure) => {
-                let renewed = Box::pin(self.keep_object_set(cache, sets)).await.map(drop);
+                let renewed =
+                    Box::pin(self.keep_object_set((cache, sets), account)).await.map(drop);
                 (Deprecations::Unknown, Err(renewals::unresolved(failure.message, renewed)))
             }
-            Resolution::Kept => {
-                (Deprecations::Unknown, Box::pin(self.keep_object_set(cache, sets)).await)
-            }
+            Resolution::Kept => (
+                Deprecations::Unknown,
+                Box::pin(self.keep_object_set((cache, sets), account)).await,
+            ),
             Resolution::Chosen(choice) => {
                 let InstalledBundle { name, version, release, image } =
                     installed_bundle(self.context, &choice);
@@ -132,7 +162,7 @@ impl Attempt<'_> {
                 let package = package.map(|filter| filter.package_name.clone());
                 let package = package.unwrap_or_default();
                 let bundle = BundleIdentity { package, name, version, release, image };
-                let applied = Box::pin(self.apply_bundle(cache, sets, &bundle)).await;
+                let applied = Box::pin(self.apply_bundle((cache, sets), account, &bundle)).await;
                 (Deprecations::Known(choice.deprecation.clone()), applied)
             }
         }
@@ -141,28 +171,26 @@ impl Attempt<'_> {
     /// Makes the newest ClusterObjectSet that of a bundle.
     pub(super) async fn apply_bundle(
         &self,
-        cache: &Cache<ClusterObjectSet>,
-        sets: &[ClusterObjectSet],
+        revisions: Revisions<'_>,
+        account: &Account<'_>,
         bundle: &BundleIdentity,
     ) -> Applied {
-        let applied = Box::pin(self.try_apply_bundle(cache, sets, bundle)).await;
-        applied.map_err(|failure| {
-            let BundleIdentity { name, version, release, .. } = bundle;
-            // A release replaces the build metadata.
-            let version = match (release, version.split_once('+')) {
-                (Some(release), Some((version, _))) => format!("{version}+{release}"),
-                (Some(release), None) => format!("{version}+{release}"),
-                (None, _) => version.clone(),
-            };
-            failure
-                .within(&format!("error for resolved bundle \"{name}\" with version \"{version}\""))
-        })
+        let applied = Box::pin(self.try_apply_bundle(revisions, account, bundle)).await;
+        let BundleIdentity { name, version, release, .. } = bundle;
+        // A release replaces the build metadata.
+        let version = match (release, version.split_once('+')) {
+            (Some(release), Some((version, _))) => format!("{version}+{release}"),
+            (Some(release), None) => format!("{version}+{release}"),
+            (None, _) => version.clone(),
+        };
+        let text = format!("error for resolved bundle \"{name}\" with version \"{version}\"");
+        attempt::within(applied, &text)
     }
 
     async fn try_apply_bundle(
         &self,
-        cache: &Cache<ClusterObjectSet>,
-        sets: &[ClusterObjectSet],
+        (cache, sets): Revisions<'_>,
+        account: &Account<'_>,
         bundle: &BundleIdentity,
     ) -> Applied {
         let rendered = match bundle::render(self.context, self.extension, &bundle.image).await {
@@ -197,7 +225,12 @@ impl Attempt<'_> {
             ObjectSetChange::Update(set) => drop(self.write(cache, &set).await?),
             ObjectSetChange::Create(packed) => {
                 let manifest = &rendered.objects;
-                Box::pin(self.create(cache, sets, &desired, &packed, manifest)).await?;
+                if let Access::Unapproved(failure) = account.for_bundle(manifest).await? {
+                    // What is installed stays, and its controller repairs it.
+                    let failure = failure.within("creating new Revision");
+                    return Ok(AppliedObjects::default().waiting_for(failure));
+                }
+                Box::pin(self.create((cache, sets), &desired, &packed, manifest)).await?;
             }
         }
         Ok(AppliedObjects { renew_at: rendered.renew_at, ..AppliedObjects::default() })
@@ -211,8 +244,7 @@ impl Attempt<'_> {
     /// Creates a revision, after the checks of its objects.
     async fn create(
         &self,
-        cache: &Cache<ClusterObjectSet>,
-        sets: &[ClusterObjectSet],
+        (cache, sets): Revisions<'_>,
         desired: &DesiredObjectSet,
         packed: &PackedObjectSet,
         manifest: &[Value],
@@ -375,4 +407,28 @@ impl Attempt<'_> {
         cache.wait_for_revision(written.resource_version()).await;
         Ok(())
     }
+}
+
+/// Deletes the ClusterObjectSets of an extension that is being deleted. Returns whether some are still there.
+///
+/// # Errors
+/// If one cannot be deleted.
+pub(super) async fn delete_revisions(
+    context: &Context,
+    extension: &ClusterExtension,
+) -> Result<bool, Error> {
+    let Some(cache) = &context.object_sets else { return Ok(false) };
+    let is_ours = |set: &ClusterObjectSet| {
+        let mut owners = set.metadata.owner_references.iter();
+        owners.any(|owner| owner.is_controller() && owner.uid == extension.metadata.uid)
+    };
+    let sets = cache.indexed(&extension.metadata.name).into_iter().map(|(_, set)| set);
+    let sets: Vec<Arc<ClusterObjectSet>> = sets.filter(|set| is_ours(set)).collect();
+    for set in sets.iter().filter(|set| set.metadata.deletion_timestamp.is_none()) {
+        let options = DeleteOptions::uid(&*set.metadata.uid);
+        let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+        let deleted = context.cluster.ensure_deleted(resource, None, name, &options).await;
+        deleted.during("deleting a ClusterObjectSet of a deleted ClusterExtension")?;
+    }
+    Ok(!sets.is_empty())
 }

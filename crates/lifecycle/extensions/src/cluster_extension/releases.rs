@@ -182,6 +182,15 @@ impl History {
         let Some(base) = self.deployed().or(self.last()) else { return Ok(BTreeSet::new()) };
         Ok(base.objects()?.iter().map(ObjectKey::of).collect())
     }
+
+    /// The objects of the release that an upgrade starts from, as values.
+    ///
+    /// # Errors
+    /// If its manifest is damaged.
+    pub(super) fn base_values(&self) -> Result<Vec<Value>, Failure> {
+        let Some(base) = self.deployed().or(self.last()) else { return Ok(Vec::new()) };
+        Ok(base.objects()?.into_iter().map(Object::into_value).collect())
+    }
 }
 
 impl StoredRelease {

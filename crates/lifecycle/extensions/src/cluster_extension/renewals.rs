@@ -1,14 +1,13 @@
 //! Certificates that are due for renewal while no bundle is chosen: the installed one is rendered again.
 
-use super::controller::{Applied, AppliedObjects, Attempt};
+use super::account::Account;
+use super::attempt::{Applied, AppliedObjects, Attempt};
 use super::failure::Failure;
+use super::object_sets::Revisions;
 use super::releases::History;
 use super::webhook_certificates;
-use crate::account_client::AccountClient;
 use crate::features::WebhookCertificates;
 use jiff::Timestamp;
-use mainstay_api::ClusterObjectSet;
-use mainstay_client::Cache;
 use mainstay_objectsets::{bundle_of, revision_states};
 
 /// The failure of a resolution, during which certificates were renewed if any were due.
@@ -35,13 +34,13 @@ impl Attempt<'_> {
     }
 
     /// Repairs the objects of the installed bundle, after a renewal of the certificates that are due.
-    pub(super) async fn keep(&self, client: &AccountClient, history: History) -> Applied {
+    pub(super) async fn keep(&self, account: &Account<'_>, history: History) -> Applied {
         let renew_at = self.renew_at().await?;
         if let Some(bundle) = history.installed().filter(|_| self.is_past(renew_at)) {
-            let (_, objects) = Box::pin(self.install(client, history, bundle)).await?;
+            let (_, objects) = Box::pin(self.install(account, history, bundle)).await?;
             return Ok(objects);
         }
-        Ok(AppliedObjects { renew_at, ..self.repair(client, &history).await? })
+        Ok(AppliedObjects { renew_at, ..self.repair(account, &history).await? })
     }
 
     /// Renews certificates that are due, and does nothing else.
@@ -50,12 +49,12 @@ impl Attempt<'_> {
     /// The installed bundle cannot be rendered or written.
     pub(super) async fn renew(
         &self,
-        client: &AccountClient,
+        account: &Account<'_>,
         history: History,
     ) -> Result<(), Failure> {
         let renew_at = self.renew_at().await?;
         if let Some(bundle) = history.installed().filter(|_| self.is_past(renew_at)) {
-            Box::pin(self.install(client, history, bundle)).await?;
+            Box::pin(self.install(account, history, bundle)).await?;
         }
         Ok(())
     }
@@ -63,16 +62,16 @@ impl Attempt<'_> {
     /// Renews certificates that are due; the controller of ClusterObjectSets repairs the objects.
     pub(super) async fn keep_object_set(
         &self,
-        cache: &Cache<ClusterObjectSet>,
-        sets: &[ClusterObjectSet],
+        revisions: Revisions<'_>,
+        account: &Account<'_>,
     ) -> Applied {
         let renew_at = self.renew_at().await?;
         if !self.is_past(renew_at) {
             return Ok(AppliedObjects { renew_at, ..AppliedObjects::default() });
         }
-        match revision_states(sets).installed {
+        match revision_states(revisions.1).installed {
             Some(installed) => {
-                Box::pin(self.apply_bundle(cache, sets, &bundle_of(installed))).await
+                Box::pin(self.apply_bundle(revisions, account, &bundle_of(installed))).await
             }
             None => Ok(AppliedObjects::default()),
         }

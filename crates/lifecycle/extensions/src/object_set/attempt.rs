@@ -3,6 +3,7 @@
 use super::rollout::{Rollout, no_matches};
 use super::teardown::{release_kept, tear_down};
 use crate::account_client::AccountClient;
+use crate::cluster_extension::find_account;
 use crate::context::Context;
 use crate::features::TrustMode;
 use mainstay_api::names::olm_v1::{
@@ -17,6 +18,7 @@ use mainstay_objectsets::{
     referenced_secrets, resolve_phases, revision_errors_message, validate_revision,
     verify_observed_phases, watch_message, watched_kinds,
 };
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -89,6 +91,22 @@ pub(super) async fn read_objects(
     Ok(Objects { phases, digests })
 }
 
+/// The objects of a set as values.
+///
+/// # Errors
+/// The message: a Secret of the set cannot be read, or the objects cannot be applied.
+pub(crate) async fn object_values(
+    context: &Context,
+    set: &ClusterObjectSet,
+) -> Result<Vec<Value>, String> {
+    let objects = read_objects(context, set).await.map_err(|outcome| match outcome {
+        Outcome::Blocked(why) | Outcome::Failed(why) | Outcome::Invalid(why) => why,
+        Outcome::Applied(_) | Outcome::Removing | Outcome::Archived => String::new(),
+    })?;
+    let phases = objects.phases.iter().flat_map(|phase| &phase.objects);
+    Ok(phases.map(|object| object.object.to_value()).collect())
+}
+
 /// Checks that the objects of a set are those that were applied first.
 ///
 /// # Errors
@@ -128,8 +146,10 @@ async fn read_secrets(
 /// # Errors
 /// The set names no ServiceAccount, or one that does not exist.
 async fn client(context: &Context, set: &ClusterObjectSet) -> Result<AccountClient, String> {
-    if context.features.trust == TrustMode::ClusterAdmin {
-        return Ok(AccountClient::of_process(context));
+    match context.features.trust {
+        TrustMode::ClusterAdmin => return Ok(AccountClient::of_process(context)),
+        TrustMode::Approved => return client_of_extension(context, set).await,
+        TrustMode::ServiceAccount => {}
     }
     let annotation = |name: &str| {
         let value = set.metadata.annotations.get(name);
@@ -141,6 +161,30 @@ async fn client(context: &Context, set: &ClusterObjectSet) -> Result<AccountClie
         return Err(missing_account_message(&set.metadata.name));
     };
     AccountClient::of_service_account(context, namespace, name).await
+}
+
+/// The client with the account that the controller keeps for the extension of a set. What a set says itself
+/// about accounts does not count.
+///
+/// # Errors
+/// The set belongs to no extension, or the account does not exist.
+async fn client_of_extension(
+    context: &Context,
+    set: &ClusterObjectSet,
+) -> Result<AccountClient, String> {
+    let owners = set.metadata.owner_references.iter();
+    let extension = owners.filter(|owner| owner.is_controller()).find_map(|owner| {
+        let extension = context.extensions.get(&NamespacedName::cluster(&*owner.name))?;
+        (extension.metadata.uid == owner.uid).then_some(extension)
+    });
+    let extension = extension.ok_or_else(|| {
+        format!(
+            "ClusterObjectSet \"{}\" belongs to no ClusterExtension, whose account would apply its objects",
+            set.metadata.name
+        )
+    })?;
+    find_account(context, &extension).await?;
+    AccountClient::of_kept_account(context, &extension)
 }
 
 /// Removes the objects of an archived set.

@@ -150,7 +150,7 @@ fn has_teardown_finalizer(set: &ClusterObjectSet) -> bool {
 }
 
 /// Whether the status says that the objects of an archived set are gone.
-fn is_reported_archived(set: &ClusterObjectSet) -> bool {
+pub(crate) fn is_reported_archived(set: &ClusterObjectSet) -> bool {
     set.status.conditions.iter().any(|condition| {
         ClusterObjectSetConditionType::Progressing == *condition.kind
             && ClusterObjectSetReason::Archived == *condition.reason

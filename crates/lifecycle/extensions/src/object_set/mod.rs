@@ -17,5 +17,6 @@ mod rollout;
 mod teardown;
 mod watches;
 
-pub(crate) use controller::{object_set_cache, register};
+pub(crate) use attempt::object_values;
+pub(crate) use controller::{is_reported_archived, object_set_cache, register};
 pub(crate) use watches::ObjectWatches;

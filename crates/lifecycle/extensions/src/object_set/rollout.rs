@@ -112,7 +112,7 @@ impl Rollout<'_> {
     }
 
     fn knowledge(&self, desired: &Object) -> Knowledge {
-        if self.context.features.trust == TrustMode::ServiceAccount {
+        if self.context.features.trust != TrustMode::ClusterAdmin {
             // The permissions of an account change without any change of its objects.
             return Knowledge::Nothing;
         }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod approved_accounts;
+mod approved_authors;
 mod chaos;
 mod cluster_catalogs;
 mod cluster_extensions;

@@ -56,6 +56,11 @@ impl InstallerNames {
         format!("{}-installer-binding", self.prefix)
     }
 
+    /// The name of the ClusterRole, and of the Role in each namespace, with the approved permissions.
+    pub fn approval(&self) -> String {
+        format!("{}-approved-permissions", self.prefix)
+    }
+
     /// The binding of the ServiceAccount to the ClusterRole, or to the Role of a namespace.
     pub fn role_binding(&self, namespace: &str) -> RbacBinding {
         let (kind, name) = match namespace {

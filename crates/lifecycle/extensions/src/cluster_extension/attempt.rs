@@ -1,0 +1,353 @@
+//! One reconciliation of an extension: from its spec to its objects, and to what its status says.
+
+use super::account::{self, Account};
+use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
+use super::approved::{Access, AccountState};
+use super::bundle;
+use super::failure::Failure;
+use super::preflight;
+use super::releases::{self, History, ReleasePlan};
+use super::renewals;
+use super::resolve::{self, CatalogInput, Resolution};
+use super::status::{Deprecations, Installed, InstalledBundle, Outcome, Progress};
+use crate::account_client::AccountClient;
+use crate::context::Context;
+use crate::features::TrustMode;
+use jiff::Timestamp;
+use mainstay_api::ClusterExtension;
+use mainstay_controller::api_message;
+use mainstay_object::Object;
+use mainstay_permissions::ExtensionApplier;
+use mainstay_resolver::extension::{ExtensionChoice, InstalledExtensionBundle};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// One reconciliation of an extension.
+pub(super) struct Attempt<'a> {
+    pub(super) context: &'a Arc<Context>,
+    pub(super) extension: &'a ClusterExtension,
+    pub(super) input: &'a CatalogInput,
+}
+
+/// The objects of an extension, or why they are not as its spec says.
+pub(super) type Applied = Result<AppliedObjects, Failure>;
+
+/// The objects of an extension.
+#[derive(Debug, Default)]
+pub(super) struct AppliedObjects {
+    pub(super) keys: BTreeSet<ObjectKey>,
+    /// Whether the content of the bundle could not be pulled, so that these are the objects of the release
+    /// that is there, and a change of the configuration may be missing.
+    pub(super) is_stale: bool,
+    /// When the certificates in them are due for renewal.
+    pub(super) renew_at: Option<Timestamp>,
+    /// Why the spec is not carried out although these objects are as they should be: nobody has approved the
+    /// permissions for the rest.
+    pub(super) unapproved: Option<Failure>,
+    /// The account that the controller keeps, as it was left; none in other trust modes.
+    pub(super) account: Option<AccountState>,
+}
+
+impl AppliedObjects {
+    fn of(wanted: &[WantedObject]) -> Self {
+        Self { keys: wanted.iter().map(WantedObject::key).collect(), ..Self::default() }
+    }
+
+    /// These objects, while permissions for more are not approved.
+    pub(super) fn waiting_for(self, failure: Failure) -> Self {
+        Self { unapproved: Some(failure), ..self }
+    }
+}
+
+/// What the condition `Progressing` says.
+pub(super) fn progress(applied: &Applied) -> Progress {
+    match applied {
+        Ok(AppliedObjects { unapproved: Some(failure), .. }) | Err(failure) => failure.progress(),
+        Ok(_) => Progress::Reached,
+    }
+}
+
+/// The result with a text before the message of its failure.
+pub(super) fn within(applied: Applied, text: &str) -> Applied {
+    let applied = applied.map_err(|failure| failure.within(text));
+    applied.map(|objects| {
+        let unapproved = objects.unapproved.map(|failure| failure.within(text));
+        AppliedObjects { unapproved, ..objects }
+    })
+}
+
+/// The chosen bundle, as the status names it.
+pub(super) fn installed_bundle(context: &Context, choice: &ExtensionChoice) -> InstalledBundle {
+    let explicit = context.features.explicit_releases;
+    let release = choice.version.release().filter(|_| explicit);
+    InstalledBundle {
+        name: choice.bundle.to_string(),
+        version: if explicit {
+            choice.version.version().to_string()
+        } else {
+            choice.version.to_string()
+        },
+        release: release.map(ToString::to_string),
+        image: choice.image.to_string(),
+    }
+}
+
+impl Attempt<'_> {
+    /// Reconciles the extension; returns what its status says, and its objects.
+    pub(super) async fn run(&self) -> (Outcome, Applied) {
+        let unknown = |failure: Failure| {
+            let outcome = Outcome {
+                installed: Installed::Unknown(failure.message().to_owned()),
+                progress: failure.progress(),
+                deprecations: Deprecations::Unchanged,
+                revisions: None,
+            };
+            (outcome, Err(failure))
+        };
+        let given = match self.context.features.trust {
+            TrustMode::Approved => None,
+            _ => match account::client(self.context, self.extension).await {
+                Ok(client) => Some(client),
+                Err(failure) => return unknown(failure),
+            },
+        };
+        if let Some(sets) = &self.context.object_sets {
+            return Box::pin(self.run_with_object_sets(sets, given)).await;
+        }
+        let history = match releases::history(self.context, &self.extension.metadata.name).await {
+            Ok(history) => history,
+            Err(failure) => {
+                let (mut outcome, applied) = unknown(failure);
+                let why = "retrying to get installed bundle".to_owned();
+                outcome.progress = Progress::Retrying(why);
+                return (outcome, applied);
+            }
+        };
+        let installed = || history.base_values();
+        let account = match Account::new(self.context, self.extension, given, installed) {
+            Ok(account) => account,
+            Err(failure) => return unknown(failure),
+        };
+        let before = history.installed();
+        let resolved = before.as_ref().map(|bundle| InstalledExtensionBundle {
+            name: bundle.name.clone(),
+            version: bundle.version.clone(),
+            release: bundle.release.clone(),
+        });
+        let features = &self.context.features;
+        let resolution = resolve::resolve(
+            self.extension,
+            features.explicit_releases,
+            resolved.as_ref(),
+            self.input,
+        );
+        let (installed, deprecations, applied) = match resolution {
+            Resolution::Failed(failure) => {
+                let renewed = Box::pin(self.renew(&account, history)).await;
+                let failure = renewals::unresolved(failure.message, renewed);
+                (before, Deprecations::Unknown, Err(failure))
+            }
+            Resolution::Kept => {
+                let applied = Box::pin(self.keep(&account, history)).await;
+                (before, Deprecations::Unknown, applied)
+            }
+            Resolution::Chosen(choice) => {
+                let bundle = installed_bundle(self.context, &choice);
+                let installed = Box::pin(self.install(&account, history, bundle)).await;
+                let deprecations = Deprecations::Known(choice.deprecation.clone());
+                let text = format!(
+                    "error for resolved bundle \"{}\" with version \"{}\"",
+                    choice.bundle, choice.version
+                );
+                let (bundle, applied) = match installed {
+                    Ok((bundle, objects)) => (bundle, Ok(objects)),
+                    Err(failure) => (before, Err(failure)),
+                };
+                (bundle, deprecations, within(applied, &text))
+            }
+        };
+        let applied = account.settle(applied).await;
+        let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
+        let progress = progress(&applied);
+        (Outcome { installed, progress, deprecations, revisions: None }, applied)
+    }
+
+    fn marks(&self) -> ReleaseMarks<'_> {
+        let ClusterExtension { metadata, spec, .. } = self.extension;
+        ReleaseMarks { uid: &metadata.uid, name: &metadata.name, namespace: &spec.namespace }
+    }
+
+    /// Installs a bundle, upgrades to it, or repairs the objects of the installed one. Returns which one is
+    /// installed then.
+    pub(super) async fn install(
+        &self,
+        account: &Account<'_>,
+        history: History,
+        bundle: InstalledBundle,
+    ) -> Result<(Option<InstalledBundle>, AppliedObjects), Failure> {
+        let rendered = match bundle::render(self.context, self.extension, &bundle.image).await {
+            Ok(rendered) => rendered,
+            // Meanwhile the installed bundle stays, as upstream.
+            Err(failure) if failure.is_content_unavailable() => {
+                let installed = history.installed();
+                if installed.is_some_and(|installed| installed.name == bundle.name) {
+                    let objects = self.repair(account, &history).await?;
+                    return Ok((Some(bundle), AppliedObjects { is_stale: true, ..objects }));
+                }
+                return Err(failure);
+            }
+            Err(failure) => return Err(failure),
+        };
+        let applier = &ExtensionApplier::Helm;
+        preflight::check_permissions(self.context, self.extension, applier, &rendered.objects)
+            .await?;
+        let mut plan = ReleasePlan::new(self.extension, &bundle, &rendered);
+        let renew_at = rendered.renew_at;
+        if history.has(&plan) {
+            let objects = self.repair(account, &history).await?;
+            return Ok((Some(bundle), AppliedObjects { renew_at, ..objects }));
+        }
+        let client = match account.for_bundle(&rendered.objects).await? {
+            Access::Granted(client) => client,
+            // What is installed stays, and is repaired.
+            Access::Unapproved(failure) => {
+                let objects = if history.deployed().is_some() {
+                    self.repair(account, &history).await?
+                } else {
+                    AppliedObjects::default()
+                };
+                return Ok((history.installed(), objects.waiting_for(failure)));
+            }
+        };
+        let wanted = apply::with_resources(self.context, self.marked(plan.objects()?)).await?;
+        // One at a time, so that of two extensions with the same objects one finds those of the other.
+        let _installing = self.context.installing.lock().await;
+        let operation =
+            if history.last().is_some() { Operation::Upgrade } else { Operation::Install };
+        let previous = history.base_objects()?;
+        let (cluster, servers) = (&client.cluster, &rendered.issued_for);
+        let existing = apply::find_existing(cluster, &wanted, servers, self.marks(), operation);
+        let existing = existing.await.map_err(|failure| {
+            failure.within("failed to get release state using server-side dry-run")
+        })?;
+        preflight::check_crds(self.extension, &wanted, &existing)?;
+        let writer = releases::begin(self.context, self.extension, history, plan).await?;
+        let written = match operation {
+            Operation::Install => self.write_all(&client, &wanted, &existing).await,
+            Operation::Upgrade => self.upgrade(&client, &wanted, &existing, &previous).await,
+        };
+        writer.finish(written.as_ref().err()).await?;
+        written?;
+        account.finish(&rendered.objects).await?;
+        Ok((Some(bundle), AppliedObjects { renew_at, ..AppliedObjects::of(&wanted) }))
+    }
+
+    /// The objects of a release with Helm's marks.
+    fn marked(&self, mut objects: Vec<Object>) -> Vec<Object> {
+        for object in &mut objects {
+            self.marks().set_on(object);
+        }
+        objects
+    }
+
+    /// Writes all objects, also after one was refused.
+    async fn write_all(
+        &self,
+        client: &AccountClient,
+        wanted: &[WantedObject],
+        existing: &[Option<Object>],
+    ) -> Result<(), Failure> {
+        let mut errors = Vec::new();
+        for (wanted, existing) in wanted.iter().zip(existing) {
+            match apply::write(&client.cluster, wanted, existing.as_ref()).await {
+                Ok(stored) => self.note(client, wanted, &stored),
+                Err(error) => errors.push(api_message(&error)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(apply::install_failure(&errors)) }
+    }
+
+    /// Writes the objects of a version, up to the first one that cannot be created; then deletes those
+    /// that only earlier versions have.
+    async fn upgrade(
+        &self,
+        client: &AccountClient,
+        wanted: &[WantedObject],
+        existing: &[Option<Object>],
+        previous: &BTreeSet<ObjectKey>,
+    ) -> Result<(), Failure> {
+        self.write_changed(client, wanted.iter().zip(existing)).await?;
+        let kept: BTreeSet<ObjectKey> = wanted.iter().map(WantedObject::key).collect();
+        for key in previous.difference(&kept) {
+            let failed = |error: mainstay_client::Error| Failure::retrying(api_message(&error));
+            let found = self.context.resources.find(&self.context.cluster, &key.gvk).await;
+            // A kind that is gone has no objects.
+            let Some(resource) = found.map_err(failed)? else { continue };
+            self.context.managed.forget(key);
+            apply::delete(&client.cluster, &resource, &key.name).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes objects, up to the first one that cannot be created.
+    async fn write_changed<'o>(
+        &self,
+        client: &AccountClient,
+        objects: impl Iterator<Item = (&'o WantedObject, &'o Option<Object>)> + Send,
+    ) -> Result<(), Failure> {
+        let mut errors = Vec::new();
+        for (wanted, existing) in objects {
+            match apply::write(&client.cluster, wanted, existing.as_ref()).await {
+                Ok(stored) => self.note(client, wanted, &stored),
+                Err(error) if existing.is_none() => return Err(apply::creation_failure(&error)),
+                Err(error) => errors.push(apply::change_error(wanted, &error)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Failure::retrying(errors.join(" && "))) }
+    }
+
+    /// Makes the objects of the deployed release as they were, unless the permissions for that are not approved
+    /// any more.
+    pub(super) async fn repair(&self, account: &Account<'_>, history: &History) -> Applied {
+        let Some(release) = history.deployed() else {
+            return Err(Failure::retrying(
+                "catalog content unavailable and no release installed".to_owned(),
+            ));
+        };
+        let client = &match account.for_installed().await? {
+            Access::Granted(client) => client,
+            Access::Unapproved(failure) => {
+                return Ok(AppliedObjects::default().waiting_for(failure));
+            }
+        };
+        let mut wanted = apply::with_resources(self.context, release.objects()?).await?;
+        let existing =
+            apply::find_existing(&client.cluster, &wanted, &[], self.marks(), Operation::Upgrade);
+        let existing = existing.await?;
+        let mut changed = Vec::new();
+        for (at, (wanted, existing)) in wanted.iter_mut().zip(&existing).enumerate() {
+            let Some(existing) = existing else {
+                changed.push(at);
+                continue;
+            };
+            // Upstream does not mark what it creates again, and leaves other marks as they are.
+            if self.marks().are_on(existing) {
+                self.marks().set_on(&mut wanted.object);
+            }
+            if apply::is_met(&wanted.object, existing) {
+                self.note(client, wanted, existing);
+            } else {
+                changed.push(at);
+            }
+        }
+        let objects = changed.iter().map(|&at| (&wanted[at], &existing[at]));
+        self.write_changed(client, objects).await?;
+        Ok(AppliedObjects::of(&wanted))
+    }
+
+    /// Notes an object as it was left, and watches its kind.
+    fn note(&self, client: &AccountClient, wanted: &WantedObject, stored: &Object) {
+        self.context.managed.note(stored);
+        self.context.managed.watch(&wanted.resource, client);
+    }
+}
