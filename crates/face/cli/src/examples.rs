@@ -246,6 +246,12 @@ pub(crate) const EXTENSION_RBAC: &str = "Examples:
   mainstay extension rbac --bundle ./teapot --namespace operators --documented
   mainstay extension rbac teapot --users --aggregate";
 
+pub(crate) const EXTENSION_APPROVE: &str = "Examples:
+  mainstay extension approve teapot
+  mainstay extension approve teapot --dry-run              # shows, and lets the cluster check
+  mainstay extension approve teapot --bundle ./teapot --namespace operators --yes
+  mainstay extension approve teapot --dry-run -o yaml      # the roles, for a repository";
+
 pub(crate) const VERSION: &str = "Examples:
   mainstay version
   mainstay version -o json";

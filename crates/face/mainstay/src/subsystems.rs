@@ -47,6 +47,7 @@ fn extension_features(
     let trust = match arguments.extension_trust {
         ExtensionTrust::ClusterAdmin => TrustMode::ClusterAdmin,
         ExtensionTrust::ServiceAccount => TrustMode::ServiceAccount,
+        ExtensionTrust::Approved => TrustMode::Approved,
     };
     let features = match (arguments.crd_channel, arguments.extension_applier) {
         (CrdChannelArgument::Standard, ExtensionApplierArgument::Releases) => {

@@ -58,6 +58,9 @@ pub enum ExtensionTrust {
     ClusterAdmin,
     /// With those of the ServiceAccount that the extension names: OLM v1 up to 1.10.
     ServiceAccount,
+    /// With those of a ServiceAccount that the controllers keep for each extension. It has exactly the permissions
+    /// that the bundle needs, once `mainstay extension approve` has approved them.
+    Approved,
 }
 
 /// A channel of CustomResourceDefinitions of OLM v1.

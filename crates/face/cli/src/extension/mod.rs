@@ -4,7 +4,7 @@
 //! ```text
 //! flags ─► SpecArguments ─► ClusterExtension ─► create, replace ─► conditions, polled ─┬─► text
 //! cluster ─► ClusterExtension ─► list, describe, wait ─────────────────────────────────┼─► JSON, YAML
-//! bundle (folder, image) ─► manifest ─► installer roles, difference, roles for users ──┘
+//! bundle (folder, image) ─► manifest ─► installer roles, difference, approval ─────────┘
 //! ```
 //!
 //! The texts of successful commands are upstream's. Faults of upstream are mended: errors go to standard
@@ -13,6 +13,7 @@
 //!
 //! What these commands do not do: choose bundles. The controller does; `mainstay resolve` shows its choice.
 
+mod approve;
 mod bundle_source;
 mod config;
 mod delete;
@@ -126,6 +127,13 @@ enum Command {
     /// cluster has installed for NAME.
     #[command(after_help = examples::EXTENSION_RBAC)]
     Rbac(Box<rbac::Arguments>),
+    /// Approve the permissions that a bundle needs, for clusters with `--extension-trust approved`.
+    ///
+    /// Shows the permissions that the bundle of NAME needs, and how they differ from what is approved. After a
+    /// confirmation, writes them into the ClusterRole NAME-approved-permissions, and into Roles of this name for
+    /// namespaces. They are bound to nobody. You can only approve permissions that you have yourself.
+    #[command(after_help = examples::EXTENSION_APPROVE)]
+    Approve(Box<approve::Arguments>),
     /// Move operators and catalogs from OLM classic to OLM v1, without a restart of their pods.
     #[command(after_help = examples::EXTENSION_MIGRATE)]
     Migrate(migrate::Arguments),
@@ -173,6 +181,9 @@ async fn run_command<C: ClusterWriter>(
             Box::pin(rollback::run(arguments, io, connect)).await?;
         }
         Command::Rbac(arguments) => Box::pin(rbac::run(arguments, io, input, connect)).await?,
+        Command::Approve(arguments) => {
+            Box::pin(approve::run(arguments, io, input, connect)).await?
+        }
         Command::Migrate(arguments) => {
             return Box::pin(migrate::run(arguments, io, connect)).await;
         }

@@ -222,18 +222,23 @@ fn of_cluster(
     };
     let namespace = arguments.namespace.as_deref();
     let namespace = namespace.or_else(|| extension.str(&["spec", "namespace"])).unwrap_or_default();
+    Ok(InstalledExtension {
+        names: InstallerNames::new(name, namespace),
+        service_account: extension.str(&["spec", "serviceAccount", "name"]).map(str::to_owned),
+        bundle: image.to_owned(),
+        config: spec_config(extension),
+    })
+}
+
+/// The configuration of the bundle in the spec of an extension; empty means none.
+pub(super) fn spec_config(extension: &Object) -> Map<String, Value> {
     let inline = extension.get(&["spec", "config", "inline"]).and_then(Value::as_object);
     let mut config = inline.cloned().unwrap_or_default();
     let watched = extension.annotation(WATCH_NAMESPACE).filter(|watched| !watched.is_empty());
     if let (true, Some(watched)) = (config.is_empty(), watched) {
         config.insert("watchNamespace".to_owned(), watched.into());
     }
-    Ok(InstalledExtension {
-        names: InstallerNames::new(name, namespace),
-        service_account: extension.str(&["spec", "serviceAccount", "name"]).map(str::to_owned),
-        bundle: image.to_owned(),
-        config,
-    })
+    config
 }
 
 /// Gives the ServiceAccount the name that the spec of the extension has.

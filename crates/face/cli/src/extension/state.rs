@@ -131,7 +131,8 @@ fn with_remedy(extension: &Object, cause: Cause) -> Cause {
     if !cause.what().contains("pre-authorization failed") {
         return cause;
     }
-    cause.remedy(permission_remedy(extension))
+    let remedy = permission_remedy(extension, cause.what());
+    cause.remedy(remedy)
 }
 
 /// The conditions in plain words, one a line. Deprecations that do not hold are left out.
@@ -233,6 +234,7 @@ pub(super) fn summary(extension: &Object) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainstay_permissions::unapproved_message;
 
     fn extension(conditions: &Value) -> Object {
         Object::from_value(json!({
@@ -372,6 +374,13 @@ mod tests {
         tea.set(&["status", "install"], json!({"bundle": {"name": "tea.v1", "version": "1.0.0"}}));
         let text = obstacles(&tea)[0].to_string();
         assert!(text.contains("rbac tea --bundle NEW --also OLD --namespace kitchen"), "{text}");
+        let message = unapproved_message("tea", &[]);
+        tea.set(
+            &["status", "conditions"],
+            json!([{"type": "Progressing", "status": "True", "reason": "Retrying", "message": message}]),
+        );
+        let text = obstacles(&tea)[0].to_string();
+        assert!(text.contains("approve them: mainstay extension approve tea"), "{text}");
     }
 
     #[test]

@@ -59,7 +59,9 @@ pub(super) async fn read(
     };
     let resolution = match extension.as_ref().filter(is_live) {
         Some(extension) if !hides(&listing, &CLUSTER_CATALOG) => {
-            Some(resolve(cluster, extension, &listing).await)
+            let catalogs = listing.objects.iter();
+            let catalogs = catalogs.filter(|object| object.kind() == CLUSTER_CATALOG.kind);
+            Some(resolve(cluster, extension, catalogs.cloned().collect()).await)
         }
         _ => None,
     };
@@ -154,15 +156,24 @@ async fn add_remaining_objects(
     Ok(())
 }
 
+/// Lists the ClusterCatalogs of a cluster, and resolves a ClusterExtension with those that it serves.
+///
+/// # Errors
+/// The ClusterCatalogs cannot be listed.
+pub(crate) async fn resolve_extension(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+) -> Result<ExtensionResolution, ClusterReadError> {
+    let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
+    Ok(resolve(cluster, extension, catalogs).await)
+}
+
 /// Resolves a ClusterExtension with the ClusterCatalogs that the cluster serves.
 async fn resolve(
     cluster: &impl ClusterHandle,
     extension: &Object,
-    listing: &Listing,
+    catalogs: Vec<Object>,
 ) -> ExtensionResolution {
-    let catalogs =
-        listing.objects.iter().filter(|object| object.kind() == CLUSTER_CATALOG.kind).cloned();
-    let catalogs: Vec<Object> = catalogs.collect();
     let package = extension.str(&["spec", "source", "catalog", "packageName"]).unwrap_or_default();
     let selected = selected_catalogs(extension, &catalogs);
     let mut contents = Vec::with_capacity(catalogs.len());

@@ -42,7 +42,7 @@ spec:
 
 /// The folders `b`, a bundle, `n`, the next version of it, which needs Secrets and no CRD, and `w`, the bundle
 /// with a webhook.
-fn folder() -> TestFolder {
+pub(super) fn folder() -> TestFolder {
     let webhook = "spec:
   webhookdefinitions:
   - type: ValidatingAdmissionWebhook

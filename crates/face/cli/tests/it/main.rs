@@ -14,6 +14,7 @@ mod catalog_validate_bundles;
 mod cluster_catalogs;
 mod crd;
 mod crd_upgrades;
+mod extension_approve;
 mod extension_commands;
 mod extension_history;
 mod extension_rbac;

@@ -118,7 +118,7 @@ impl FailedInstallation<'_> {
                 .remedy(format!(
                     "create it: kubectl -n {namespace} create serviceaccount {account}"
                 ))
-                .remedy(self.extension.map_or_else(String::new, permission_remedy));
+                .remedy(self.extension.map_or_else(String::new, role_remedy));
         }
         if let Some(namespace) = missing_namespace(step) {
             return Cause::new(format!(
@@ -161,6 +161,13 @@ impl FailedInstallation<'_> {
     }
 
     fn permission_cause(&self, text: &str) -> Cause {
+        if is_unapproved(text) {
+            let lines = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+            let what = "the bundle needs permissions that nobody has approved";
+            let cause = Cause::new(what).because_all(lines.map(Cause::new));
+            let name = self.extension.map_or("NAME", Object::name);
+            return cause.remedy(approval_remedy(name));
+        }
         let (lacking, errors): (Vec<&str>, Vec<&str>) =
             text.lines().skip(1).map(str::trim).partition(|line| line.starts_with("Namespace:"));
         // A report without rules is a single line.
@@ -177,7 +184,7 @@ impl FailedInstallation<'_> {
         let lines = lacking.into_iter().chain(errors).filter(|line| !line.is_empty());
         let cause = Cause::new(what).because_all(lines.map(Cause::new));
         match self.extension {
-            Some(extension) => cause.remedy(permission_remedy(extension)),
+            Some(extension) => cause.remedy(role_remedy(extension)),
             None => cause,
         }
     }
@@ -226,8 +233,23 @@ impl FailedInstallation<'_> {
     }
 }
 
+/// Whether a report is about permissions that nobody has approved, not about a ServiceAccount that lacks them.
+fn is_unapproved(message: &str) -> bool {
+    message.contains("the bundle needs permissions that are not approved")
+}
+
+fn approval_remedy(extension: &str) -> String {
+    format!("look at them and approve them: mainstay extension approve {extension}")
+}
+
+/// The remedy for a report about permissions that are missing: nobody has approved them, or the ServiceAccount of
+/// the ClusterExtension lacks them.
+pub fn permission_remedy(extension: &Object, message: &str) -> String {
+    if is_unapproved(message) { approval_remedy(extension.name()) } else { role_remedy(extension) }
+}
+
 /// The remedy for missing permissions of the ServiceAccount of a ClusterExtension.
-pub fn permission_remedy(extension: &Object) -> String {
+fn role_remedy(extension: &Object) -> String {
     let field = |path: &[&str]| extension.str(path).unwrap_or_default();
     let (name, namespace) = (extension.name(), field(&["spec", "namespace"]));
     let account = match field(&["spec", "serviceAccount", "name"]) {

@@ -229,6 +229,14 @@ fn every_missing_permission_is_a_cause() {
 }
 
 #[test]
+fn permissions_that_nobody_approved_have_the_command_that_approves_them() {
+    let message = format!(
+        "{WRAPPED}creating new Revision: pre-authorization failed: the bundle needs permissions that are not approved (to approve them: mainstay extension approve tea):\n  Namespace:\"\" APIGroups:[apps] Resources:[deployments] Verbs:[list,watch]\n  Namespace:\"kitchen\" APIGroups:[apps] Resources:[deployments] ResourceNames:[pot] Verbs:[get]"
+    );
+    insta::assert_snapshot!(why(&message));
+}
+
+#[test]
 fn every_finding_about_a_changed_crd_is_a_cause() {
     let message = format!(
         "{WRAPPED}validating upgrade for CRD \"pots.x.io\": v1: ^.spec.a: type: type changed : \"boolean\" -> \"string\"\nv1: ^.spec.b: existingFieldRemoval: removed field : v1.^.spec.b\nvalidating upgrade for CRD \"cups.x.io\": scope: scope changed : \"Namespaced\" -> \"Cluster\""

@@ -81,6 +81,9 @@ pub(super) enum Account<'a> {
 impl<'a> Account<'a> {
     /// The account with whose permissions an attempt works. `given` is that of [`client`], except in the trust
     /// mode `approved`; then the installed objects decide which permissions the account has.
+    ///
+    /// # Errors
+    /// The installed objects cannot be read.
     pub(super) fn new(
         context: &'a Context,
         extension: &'a ClusterExtension,
@@ -88,14 +91,12 @@ impl<'a> Account<'a> {
         installed: impl FnOnce() -> Result<Vec<Value>, Failure>,
     ) -> Result<Self, Failure> {
         match (given, &context.approved_accounts) {
+            (Some(client), _) => Ok(Self::Given(client)),
             (None, Some(accounts)) => {
                 let account = ApprovedAccount::new(context, accounts, extension, installed()?);
                 Ok(Self::Approved(Box::new(account)))
             }
-            (given, _) => {
-                let client = given.unwrap_or_else(|| AccountClient::of_process(context));
-                Ok(Self::Given(client))
-            }
+            (None, None) => Err(Failure::retrying("approvals are not watched".to_owned())),
         }
     }
 
@@ -134,7 +135,7 @@ impl<'a> Account<'a> {
 
     /// Ends an attempt. An account that the attempt did not look at, because it failed early, gets the
     /// permissions for what is installed: an approval that was withdrawn counts in any case.
-    pub(super) async fn settle(&self, applied: Applied) -> Applied {
+    pub(super) async fn end_attempt(&self, applied: Applied) -> Applied {
         let Self::Approved(account) = self else { return applied };
         let mut applied = applied;
         if account.left().is_none() {

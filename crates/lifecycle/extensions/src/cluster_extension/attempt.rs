@@ -166,7 +166,7 @@ impl Attempt<'_> {
                 (bundle, deprecations, within(applied, &text))
             }
         };
-        let applied = account.settle(applied).await;
+        let applied = account.end_attempt(applied).await;
         let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
         let progress = progress(&applied);
         (Outcome { installed, progress, deprecations, revisions: None }, applied)

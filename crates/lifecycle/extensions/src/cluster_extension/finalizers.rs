@@ -1,5 +1,6 @@
 //! The finalizers of a ClusterExtension.
 
+use super::account;
 use super::object_sets;
 use super::retained_objects;
 use crate::context::Context;
@@ -32,6 +33,11 @@ pub(super) async fn remove(context: &Context, extension: &ClusterExtension) -> R
     if !ours.is_empty() {
         retained_objects::release(context, extension).await?;
         write(context, extension, &json!(others)).await?;
+    }
+    if context.approved_accounts.is_some() {
+        let account = account::name(context, extension);
+        context.managed.end_watches(&account);
+        context.object_watches.end_watches(&account);
     }
     Ok(())
 }

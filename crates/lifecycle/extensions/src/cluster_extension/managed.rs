@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// An object of an extension as a watch keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +25,17 @@ struct ManagedObject {
     digest: u64,
 }
 
+/// A watch of one kind with the permissions of an account. It ends when this is dropped.
+struct AccountWatch {
+    cache: Cache<ManagedObject>,
+    _stop: DropGuard,
+}
+
 /// The watches, and the objects as the controller left them.
 pub(crate) struct ManagedObjects {
     stop: CancellationToken,
     /// By kind, and by the account whose permissions they have.
-    watches: Mutex<HashMap<(Gvk, String), Cache<ManagedObject>>>,
+    watches: Mutex<HashMap<(Gvk, String), AccountWatch>>,
     left: Arc<Mutex<HashMap<ObjectKey, u64>>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
@@ -75,7 +81,14 @@ impl ManagedObjects {
                 enqueue(enqueuer, change, left);
             }
         });
-        watches.insert(key, watch.start(&client.cluster, self.stop.clone()));
+        let stop = self.stop.child_token();
+        let cache = watch.start(&client.cluster, stop.clone());
+        watches.insert(key, AccountWatch { cache, _stop: stop.drop_guard() });
+    }
+
+    /// Ends the watches with the permissions of an account, which goes with its extension.
+    pub(crate) fn end_watches(&self, account: &str) {
+        self.watches.lock().retain(|(_, of), _| of != account);
     }
 
     /// Whether each of these objects is as the controller left it, as far as the watches know.
@@ -84,10 +97,10 @@ impl ManagedObjects {
         objects.iter().all(|key| {
             let watch = watches.get(&(key.gvk.clone(), account.to_owned()));
             let Some(watch) = watch else { return false };
-            let current = watch.get(&key.name).map(|object| object.digest);
+            let current = watch.cache.get(&key.name).map(|object| object.digest);
             let left = left.get(key).copied();
             // A watch that has not begun knows nothing.
-            left.is_some() && (current == left || !watch.is_synced())
+            left.is_some() && (current == left || !watch.cache.is_synced())
         })
     }
 }

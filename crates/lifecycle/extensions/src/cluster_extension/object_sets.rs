@@ -95,7 +95,7 @@ impl Attempt<'_> {
         } else {
             Box::pin(self.resolve_and_apply(cache, &sets, &account)).await
         };
-        let applied = account.settle(applied).await;
+        let applied = account.end_attempt(applied).await;
         let progress = attempt::progress(&applied);
         let installed = revision_states(&sets).installed.map(installed_by);
         let outcome = Outcome {

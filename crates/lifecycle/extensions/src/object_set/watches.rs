@@ -15,7 +15,7 @@ use mainstay_object::{Gvk, NamespacedName, Object, Resource};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// An object as a watch keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +51,17 @@ pub(super) enum Knowledge {
 /// The objects that sets saw last, by the name of the set.
 type SeenObjects = HashMap<Arc<str>, HashMap<ObjectId, SeenObject>>;
 
+/// A watch of one kind with the permissions of an account. It ends when this is dropped.
+struct AccountWatch {
+    cache: Cache<OwnedObject>,
+    _stop: DropGuard,
+}
+
 /// The watches, and what sets saw.
 pub(crate) struct ObjectWatches {
     stop: CancellationToken,
     /// By kind, and by the account whose permissions they have.
-    watches: Mutex<HashMap<(Gvk, String), Cache<OwnedObject>>>,
+    watches: Mutex<HashMap<(Gvk, String), AccountWatch>>,
     seen: Arc<Mutex<SeenObjects>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
@@ -90,8 +96,8 @@ impl ObjectWatches {
         account: &str,
     ) -> Knowledge {
         let id = (desired.gvk(), desired.key());
-        let watch = self.watches.lock().get(&(id.0.clone(), account.to_owned())).cloned();
-        let current = watch.and_then(|watch| watch.get(&id.1));
+        let key = (id.0.clone(), account.to_owned());
+        let current = self.watches.lock().get(&key).and_then(|watch| watch.cache.get(&id.1));
         let seen = self.seen.lock();
         let last = seen.get(set).and_then(|of_set| of_set.get(&id));
         let Some(last) = last.filter(|last| *last.rollout == *rollout) else {
@@ -124,7 +130,14 @@ impl ObjectWatches {
                 enqueue(enqueuer, &kind, change, &seen);
             }
         });
-        watches.insert(key, watch.start(&client.cluster, self.stop.clone()));
+        let stop = self.stop.child_token();
+        let cache = watch.start(&client.cluster, stop.clone());
+        watches.insert(key, AccountWatch { cache, _stop: stop.drop_guard() });
+    }
+
+    /// Ends the watches with the permissions of an account, which goes with its extension.
+    pub(crate) fn end_watches(&self, account: &str) {
+        self.watches.lock().retain(|(_, of), _| of != account);
     }
 }
 

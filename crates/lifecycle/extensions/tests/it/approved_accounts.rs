@@ -116,7 +116,8 @@ fn changeable_configs(role: &Object) -> Vec<String> {
     names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-async fn wait_for_configs(olm: &OlmCluster, expected: &[&str]) -> Object {
+/// Waits until the account may change exactly these ConfigMaps.
+pub(crate) async fn wait_for_configs(olm: &OlmCluster, expected: &[&str]) -> Object {
     let has = |role: &Object| changeable_configs(role) == expected;
     olm.cluster.wait_for(&builtin::ROLE, IN_NAMESPACE, ROLE, has).await
 }

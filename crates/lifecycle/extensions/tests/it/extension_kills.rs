@@ -1,11 +1,12 @@
 //! Killed after each write, and with a lost response of each write, an extension is installed, upgraded and
 //! repaired all the same, and nothing of an earlier version stays.
 
+use crate::approved_accounts::{approve, rules, wait_for_configs};
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::OlmCluster;
 use crate::webhook_certificates::assert_trusted;
 use mainstay_client::{ObjectList, Patch};
-use mainstay_extensions::WebhookCertificates;
+use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::builtin;
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::json;
@@ -33,6 +34,10 @@ enum Content {
 /// releases.
 async fn run(olm: &OlmCluster, content: Content) -> BTreeSet<String> {
     let cluster = olm.cluster.cluster();
+    let keeps_account = olm.features.trust == TrustMode::Approved;
+    if keeps_account {
+        approve(olm, rules(&["kept", "dropped", "added"])).await;
+    }
     olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
     olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
     olm.apply_extension("ext", "a", "").await;
@@ -64,6 +69,22 @@ async fn run(olm: &OlmCluster, content: Content) -> BTreeSet<String> {
             found.insert(format!("{} {}", object.kind(), object.name()));
         }
     }
+    if keeps_account {
+        wait_for_configs(olm, &["added", "kept"]).await;
+        for kind in [
+            &builtin::SERVICE_ACCOUNT,
+            &builtin::CLUSTER_ROLE,
+            &builtin::CLUSTER_ROLE_BINDING,
+            &builtin::ROLE,
+            &builtin::ROLE_BINDING,
+        ] {
+            let kept = ObjectList::labels("mainstay.dev/installer-of=ext");
+            for object in cluster.list(kind, None, &kept).await.unwrap().items {
+                let rules = object.get(&["rules"]).cloned().unwrap_or_default();
+                found.insert(format!("account {} {} {rules}", object.kind(), object.name()));
+            }
+        }
+    }
     let deployed = ObjectList::labels("name=ext,status=deployed");
     let deployed = cluster.list(&builtin::SECRET, None, &deployed).await.unwrap().items.len();
     found.insert(format!("{deployed} deployed"));
@@ -88,9 +109,11 @@ enum Fault {
 /// Runs with a fault at a write. Returns the end state and the targets of the writes.
 async fn run_with(
     content: Content,
+    trust: TrustMode,
     fault_at: Option<(usize, Fault)>,
 ) -> (BTreeSet<String>, Vec<String>) {
     let mut olm = OlmCluster::for_extensions().await;
+    olm.features = Features::standard(trust);
     for (version, configs) in [("1.0.0", ["kept", "dropped"]), ("2.0.0", ["kept", "added"])] {
         match content {
             Content::Plain => olm.put_bundle("a", version, &configs),
@@ -140,11 +163,11 @@ async fn run_with(
 
 #[expect(clippy::print_stdout, reason = "says which write it was, if the run does not end")]
 async fn assert_survives_kills(content: Content) {
-    let (expected, targets) = run_with(content, None).await;
+    let (expected, targets) = run_with(content, TrustMode::ClusterAdmin, None).await;
     assert!(targets.len() >= 20, "{targets:?}");
     for at in 0..targets.len() {
         println!("killed at write {at}");
-        let (state, _) = run_with(content, Some((at, Fault::Kill))).await;
+        let (state, _) = run_with(content, TrustMode::ClusterAdmin, Some((at, Fault::Kill))).await;
         assert_eq!(state, expected, "killed at write {at}");
     }
 }
@@ -159,17 +182,40 @@ async fn extension_with_own_certificates_survives_a_kill_at_each_write() {
     assert_survives_kills(Content::Webhooks).await;
 }
 
+/// The writes that others have are tested above.
+#[tokio::test]
+async fn account_that_the_controller_keeps_survives_a_kill_at_each_of_its_writes() {
+    let trust = TrustMode::Approved;
+    let (expected, targets) = run_with(Content::Plain, trust, None).await;
+    let of_account =
+        |at: &usize| targets[*at].contains("ext-installer") || is_creation(&targets[*at]);
+    let writes: Vec<usize> = (0..targets.len()).filter(of_account).collect();
+    assert!(writes.len() >= 8, "{targets:?}");
+    for at in writes {
+        println!("killed at write {at}, {}", targets[at]);
+        let (state, _) = run_with(Content::Plain, trust, Some((at, Fault::Kill))).await;
+        assert_eq!(state, expected, "killed at write {at}, {}", targets[at]);
+    }
+}
+
+/// Whether a write creates a ServiceAccount, a role or a binding.
+fn is_creation(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    ["/serviceaccounts", "roles", "bindings"].iter().any(|kind| path.ends_with(kind))
+}
+
 /// What the controllers remember of themselves is in the releases, in the status, and in the Secret with
 /// certificates.
 #[expect(clippy::print_stdout, reason = "says which write it was, if the run does not end")]
 async fn assert_survives_lost_responses(content: Content) {
-    let (expected, targets) = run_with(content, None).await;
+    let (expected, targets) = run_with(content, TrustMode::ClusterAdmin, None).await;
     let own = |target: &str| target.contains("/secrets") || target.ends_with("/status");
     let own: Vec<usize> = (0..targets.len()).filter(|&at| own(&targets[at])).collect();
     assert!(own.len() >= 8, "{targets:?}");
     for at in own {
         println!("response lost at write {at}");
-        let (state, _) = run_with(content, Some((at, Fault::ResponseLost))).await;
+        let (state, _) =
+            run_with(content, TrustMode::ClusterAdmin, Some((at, Fault::ResponseLost))).await;
         assert_eq!(state, expected, "response lost at write {at}");
     }
 }

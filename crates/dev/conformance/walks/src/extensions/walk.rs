@@ -50,6 +50,7 @@ pub(super) async fn walk(item: PackageUnderTest, runs: ExtensionRuns) -> Extensi
         let mode = match trust {
             TrustMode::ClusterAdmin => "cluster-admin",
             TrustMode::ServiceAccount => "service-account",
+            TrustMode::Approved => "approved",
         };
         if let Err(error) = run(&item, &content, trust, runs.applier, &mut walk).await {
             walk.findings.push(format!("{error:#}"));

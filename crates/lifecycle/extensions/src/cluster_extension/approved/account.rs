@@ -151,7 +151,7 @@ impl<'a> ApprovedAccount<'a> {
 
     /// Makes the account have these roles and no others; without roles it goes.
     async fn keep(&self, roles: Option<Vec<RbacRole>>) -> Result<(), Failure> {
-        // An attempt that fails half way is not settled by what it did not reach.
+        // An attempt that fails half way is not the state of the account.
         *self.left.lock() = Some(AccountState::default());
         let objects = roles.map(|roles| InstallerObjects::new(&self.names(), roles).to_values());
         let &Self { context, accounts, extension, .. } = self;

@@ -1,0 +1,433 @@
+//! `mainstay extension approve`: shows the permissions that a bundle needs, and approves them with the rights of
+//! the user.
+//!
+//! ```text
+//! ClusterExtension, ClusterCatalogs ─► chosen bundle ─┐
+//! ClusterExtension ─► installed bundle ───────────────┴─► needed ─┬─► difference ─► question
+//! labelled ClusterRoles, Roles ─► approved ───────────────────────┘                     └─► roles
+//! ```
+//!
+//! The API server decides whether the user may approve: it refuses a role with permissions that its writer does
+//! not hold.
+
+use super::bundle_source::{BundleSettings, BundleSource};
+use super::input::CommandInput;
+use super::{
+    RequestTimeout, config, find_extension, rbac, report_warnings, say, state, write_failure,
+};
+use crate::bundle::Provider;
+use crate::catalog::{CatalogCommandIo, Format, escape_controls, escape_controls_in_lines};
+use crate::cluster::{
+    ClusterArguments, ClusterWriteError, ClusterWriter, ConnectionArguments, ObjectWrite,
+};
+use crate::exit::CommandFailure;
+use crate::image::{StoreFolder, TrustArguments};
+use crate::resolve::format_output;
+use crate::why::resolve_extension;
+use clap::Args;
+use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_cause::Cause;
+use mainstay_object::{Object, Resource, builtin};
+use mainstay_permissions::{
+    APPROVES_EXTENSION_LABEL, APPROVES_NAMESPACE_LABEL, GrantedRules, InstallerNames,
+    PermissionDifference, RbacRole, ScopedRules, TooManyPermissions, approval_object,
+    approval_roles, describe_rules, to_yaml, unapproved_rules,
+};
+use serde_json::{Map, Value, json};
+
+/// The kinds of roles that approve permissions.
+const KINDS: [&Resource; 2] = [&builtin::CLUSTER_ROLE, &builtin::ROLE];
+
+/// Arguments of `approve`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Name of the ClusterExtension; with --bundle and --namespace it need not exist.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Bundle folder or bundle image, instead of the bundle that the catalogs offer to the ClusterExtension.
+    #[arg(long, value_name = "DIR|IMAGE")]
+    bundle: Option<String>,
+    /// Namespace of the ClusterExtension [default: that of its spec].
+    #[arg(short, long, value_name = "NAME", requires = "bundle")]
+    namespace: Option<String>,
+    /// File with the configuration of the bundle; `-` reads standard input [default: that of the
+    /// ClusterExtension].
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+    /// Provider of the certificates of webhooks.
+    #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = Provider::CertManager)]
+    certificates: Provider,
+    /// Approve without a question.
+    #[arg(short, long)]
+    yes: bool,
+    /// Let the cluster check the approval, and store nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Output format; `json` and `yaml` print the roles of the approval.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    store: StoreFolder,
+    #[command(flatten)]
+    trust: TrustArguments,
+    /// The cluster.
+    #[command(flatten, next_help_heading = "Cluster")]
+    connection: ConnectionArguments,
+}
+
+pub(super) async fn run<C: ClusterWriter>(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    input: &mut CommandInput<'_>,
+    connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
+) -> Result<(), CommandFailure> {
+    let own_config = match &arguments.config {
+        Some(file) => Some(config::read(file, &input.read_file(io, file)?)?),
+        None => None,
+    };
+    let connection = &arguments.connection;
+    let cluster = connect(&connection.cluster, RequestTimeout::Flag(connection.timeout())).await?;
+    let extension = find(arguments, &cluster).await?;
+    let namespace = arguments.namespace.as_deref();
+    let namespace = namespace.or_else(|| extension.as_ref()?.str(&["spec", "namespace"]));
+    let names = InstallerNames::new(&arguments.name, namespace.unwrap_or_default());
+    let of_spec = || extension.as_ref().map(rbac::spec_config).unwrap_or_default();
+    let config = own_config.unwrap_or_else(of_spec);
+    let bundles = bundles(arguments, io, &cluster, extension.as_ref()).await?;
+    let needed = needed_roles(arguments, io, &names, config, &bundles).await?;
+    let approval = Approval::read(&cluster, &names).await?;
+    let difference = approval.difference(&needed).map_err(|error| {
+        Cause::new("the permissions cannot be compared").because(Cause::new(error.to_string()))
+    })?;
+    print_preview(arguments, io, &names, &needed, &approval, &difference)?;
+    let writes = approval.writes(&names, &needed.roles)?;
+    if writes.is_empty() {
+        say(io, arguments.output, "all of them are approved: nothing to do");
+        return Ok(());
+    }
+    let needs_confirmation = !arguments.yes && !arguments.dry_run;
+    if needs_confirmation && !confirm(io, input, &arguments.name)? {
+        say(io, arguments.output, "nothing is approved: the approval is cancelled");
+        return Ok(());
+    }
+    for write in writes {
+        carry_out(arguments, io, &cluster, &write).await?;
+    }
+    Ok(())
+}
+
+/// The ClusterExtension; none if it need not exist.
+async fn find(
+    arguments: &Arguments,
+    cluster: &impl ClusterWriter,
+) -> Result<Option<Object>, CommandFailure> {
+    if arguments.namespace.is_some() {
+        return Ok(cluster.get(&CLUSTER_EXTENSION, None, &arguments.name).await?);
+    }
+    match find_extension(cluster, &arguments.name).await {
+        Ok(extension) => Ok(Some(extension)),
+        Err(mut failure) => {
+            let remedy = "to approve before it exists, add --bundle DIR|IMAGE and --namespace NAME";
+            failure.cause = failure.cause.remedy(remedy);
+            Err(failure)
+        }
+    }
+}
+
+/// The folders or images of the bundles whose permissions are needed: the chosen one, and the installed one, whose
+/// objects an upgrade removes.
+async fn bundles(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+    extension: Option<&Object>,
+) -> Result<Vec<String>, CommandFailure> {
+    let installed = extension.and_then(state::installed_image).map(str::to_owned);
+    let chosen = match (&arguments.bundle, extension) {
+        (Some(bundle), _) => bundle.clone(),
+        (None, None) => String::new(),
+        (None, Some(extension)) => {
+            let resolution = resolve_extension(cluster, extension).await?;
+            match (resolution.result, &installed) {
+                (Ok(choice), _) => choice.image.to_string(),
+                (Err(failure), Some(image)) => {
+                    let why = escape_controls(&failure.cause.to_string().replace('\n', " "));
+                    let _ = writeln!(
+                        io.stderr,
+                        "note: no other bundle can be chosen now, so this is about the installed one: {why}"
+                    );
+                    image.clone()
+                }
+                (Err(failure), None) => {
+                    let name = escape_controls(&arguments.name);
+                    let cause =
+                        Cause::new(format!("no bundle can be chosen for ClusterExtension {name}"));
+                    let cause = cause.because(failure.cause);
+                    return Err(cause.remedy("or name the bundle with --bundle DIR|IMAGE").into());
+                }
+            }
+        }
+    };
+    let mut bundles = vec![chosen];
+    bundles.extend(installed.filter(|image| *image != bundles[0]));
+    Ok(bundles)
+}
+
+/// What an extension needs.
+struct Needed {
+    /// The name of the chosen bundle.
+    bundle: String,
+    /// The roles of an approval.
+    roles: Vec<RbacRole>,
+}
+
+/// Derives the permissions that bundles need together.
+async fn needed_roles(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    names: &InstallerNames,
+    config: Map<String, Value>,
+    bundles: &[String],
+) -> Result<Needed, CommandFailure> {
+    let settings = BundleSettings {
+        namespace: names.namespace.clone(),
+        config,
+        certificates: arguments.certificates.certificates(),
+    };
+    let mut objects = Vec::new();
+    let mut chosen: Option<BundleSource> = None;
+    for bundle in bundles {
+        let opened = BundleSource::open(io, bundle, &arguments.store, &arguments.trust);
+        let source = Box::pin(opened).await.map_err(|mut failure| {
+            // A registry of the cluster may be out of reach from here.
+            let remedy = "or name a copy of the new bundle with --bundle DIR|IMAGE";
+            failure.cause = failure.cause.remedy(remedy);
+            failure
+        })?;
+        objects.extend(source.objects(&settings)?);
+        chosen.get_or_insert(source);
+    }
+    let Some(source) = chosen else {
+        return Err(CommandFailure::usage(Cause::new("there is no bundle")));
+    };
+    let manifest = source.manifest_of(&objects, &settings.namespace)?;
+    let roles = approval_roles(&manifest, names);
+    Ok(Needed { bundle: source.name().to_owned(), roles })
+}
+
+/// What is approved for an extension on a cluster.
+struct Approval {
+    /// All roles that approve something.
+    roles: Vec<Object>,
+    /// Their rules.
+    granted: GrantedRules,
+    /// The rules of the roles that this command writes.
+    own: Vec<RbacRole>,
+}
+
+/// One change of the approval.
+enum ApprovalWrite {
+    Create(Object),
+    Replace(Object),
+    Delete(Object),
+}
+
+impl Approval {
+    async fn read(
+        cluster: &impl ClusterWriter,
+        names: &InstallerNames,
+    ) -> Result<Self, CommandFailure> {
+        let InstallerNames { extension, namespace, .. } = names;
+        let labels = format!(
+            "{APPROVES_EXTENSION_LABEL}={extension},{APPROVES_NAMESPACE_LABEL}={namespace}"
+        );
+        let mut roles = Vec::new();
+        for kind in KINDS {
+            roles.extend(cluster.list(kind, None, Some(&labels)).await?);
+        }
+        // A role without the labels, in the place of one that this command writes, is somebody else's.
+        let place = (&builtin::CLUSTER_ROLE, names.approval());
+        if let Some(found) = cluster.get(place.0, None, &place.1).await?
+            && !roles.iter().any(|role| is_same(role, &found))
+        {
+            let cause = Cause::new(format!("ClusterRole {} exists and is no approval", place.1));
+            return Err(CommandFailure::usage(cause.remedy(format!(
+                "delete it, or make it one: kubectl label clusterrole {} {}",
+                place.1,
+                labels.replace(',', " ")
+            ))));
+        }
+        let all: Vec<RbacRole> =
+            roles.iter().map(|role| RbacRole::from_value(&role.to_value())).collect();
+        let granted = GrantedRules::of_roles(&all);
+        let own = all.into_iter().filter(|role| role.name == names.approval()).collect();
+        Ok(Self { roles, granted, own })
+    }
+
+    /// What is needed beyond what is approved, and what this command approved that is not needed any more.
+    fn difference(&self, needed: &Needed) -> Result<PermissionDifference, TooManyPermissions> {
+        let wanted = GrantedRules::of_roles(&needed.roles);
+        Ok(PermissionDifference {
+            added: unapproved_rules(&self.granted, &needed.roles)?,
+            removed: unapproved_rules(&wanted, &self.own)?,
+        })
+    }
+
+    /// The writes after which the roles of this command are those that are needed.
+    fn writes(
+        &self,
+        names: &InstallerNames,
+        needed: &[RbacRole],
+    ) -> Result<Vec<ApprovalWrite>, CommandFailure> {
+        let mut writes = Vec::new();
+        for role in needed {
+            let wanted = Object::from_value(approval_object(role, names));
+            let wanted = wanted.map_err(|error| Cause::new(error.to_string()))?;
+            match self.roles.iter().find(|found| is_same(found, &wanted)) {
+                None => writes.push(ApprovalWrite::Create(wanted)),
+                Some(found) if RbacRole::from_value(&found.to_value()) == *role => {}
+                Some(found) => {
+                    let mut changed = found.clone();
+                    changed.set(&["rules"], wanted.get(&["rules"]).cloned().unwrap_or_default());
+                    changed.remove(&["aggregationRule"]);
+                    writes.push(ApprovalWrite::Replace(changed));
+                }
+            }
+        }
+        let is_needed =
+            |found: &Object| needed.iter().any(|role| role.namespace == found.namespace());
+        let own = self.roles.iter().filter(|found| found.name() == names.approval());
+        writes.extend(own.filter(|found| !is_needed(found)).cloned().map(ApprovalWrite::Delete));
+        Ok(writes)
+    }
+}
+
+/// Whether two roles have the same kind, namespace and name.
+fn is_same(one: &Object, other: &Object) -> bool {
+    (one.kind(), one.namespace(), one.name()) == (other.kind(), other.namespace(), other.name())
+}
+
+/// Prints what is needed and how it differs from what is approved; in other formats the roles.
+fn print_preview(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    names: &InstallerNames,
+    needed: &Needed,
+    approval: &Approval,
+    difference: &PermissionDifference,
+) -> Result<(), CommandFailure> {
+    let text = match arguments.output {
+        Format::Text => preview_text(names, needed, approval, difference),
+        format => {
+            let objects: Vec<Value> =
+                needed.roles.iter().map(|role| approval_object(role, names)).collect();
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            match format {
+                Format::Json => format_output(Format::Json, &list, String::new),
+                _ => to_yaml(&objects),
+            }
+        }
+    };
+    // Nothing is approved before its preview is written.
+    let written = io.stdout.write_all(text.as_bytes()).and_then(|()| io.stdout.flush());
+    written.map_err(|error| {
+        Cause::new("the preview cannot be written").because(Cause::new(error.to_string())).into()
+    })
+}
+
+fn preview_text(
+    names: &InstallerNames,
+    needed: &Needed,
+    approval: &Approval,
+    difference: &PermissionDifference,
+) -> String {
+    let InstallerNames { extension, namespace, .. } = names;
+    let bundle = &needed.bundle;
+    let head = format!("{bundle} for ClusterExtension {extension} in namespace {namespace} needs:");
+    let scopes = needed
+        .roles
+        .iter()
+        .map(|role| ScopedRules { namespace: role.namespace.clone(), rules: role.rules.clone() });
+    let all = describe_rules(&scopes.collect::<Vec<_>>());
+    let compared = if approval.roles.is_empty() {
+        "nothing is approved yet\n".to_owned()
+    } else {
+        format!("compared with what is approved, it {difference}")
+    };
+    escape_controls_in_lines(&format!("{}\n{all}{compared}", escape_controls(&head)))
+}
+
+/// Asks whether to approve.
+///
+/// # Errors
+/// Nobody can answer.
+fn confirm(
+    io: &mut CatalogCommandIo<'_>,
+    input: &mut CommandInput<'_>,
+    name: &str,
+) -> Result<bool, CommandFailure> {
+    if !input.interactive {
+        let cause = Cause::new(format!("the approval for extension {name:?} is not confirmed"));
+        return Err(CommandFailure::usage(cause.remedy("confirm it with --yes")));
+    }
+    Ok(input.confirm(io, &format!("approve these permissions for extension {name:?}?")))
+}
+
+/// Writes one role of the approval.
+async fn carry_out(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+    write: &ApprovalWrite,
+) -> Result<(), CommandFailure> {
+    let (request, done) = match write {
+        ApprovalWrite::Create(object) => (ObjectWrite::Create(object), "created"),
+        ApprovalWrite::Replace(object) => (ObjectWrite::Replace(object), "changed"),
+        ApprovalWrite::Delete(object) => (ObjectWrite::Delete(object), "deleted"),
+    };
+    let object = request.object();
+    let kind = if object.kind() == "Role" { &builtin::ROLE } else { &builtin::CLUSTER_ROLE };
+    let place = match object.namespace() {
+        "" => format!("{} {}", object.kind(), object.name()),
+        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
+    };
+    match cluster.write(kind, request, arguments.dry_run).await {
+        Ok(accepted) => drop(report_warnings(io, accepted)),
+        // Somebody else deleted it meanwhile.
+        Err(ClusterWriteError::NotFound(_)) if done == "deleted" => {}
+        Err(error) => return Err(refusal(&place, object, error)),
+    }
+    let suffix = if arguments.dry_run { " (dry run)" } else { "" };
+    say(io, arguments.output, &format!("{place} {done}{suffix}"));
+    Ok(())
+}
+
+/// The failure of writing a role.
+fn refusal(place: &str, object: &Object, error: ClusterWriteError) -> CommandFailure {
+    let what = format!("the permissions cannot be approved: {place}");
+    match &error {
+        ClusterWriteError::Forbidden(cause)
+            if cause.to_string().contains("attempting to grant") =>
+        {
+            let reason = "nobody can approve permissions that they do not hold";
+            let cause = Cause::new(what).because(Cause::new(reason).because(error.into()));
+            cause.remedy("have somebody approve them who holds them, such as an administrator of the cluster").into()
+        }
+        ClusterWriteError::Forbidden(_) => Cause::new(what)
+            .because(error.into())
+            .remedy("have an administrator of the cluster approve the permissions")
+            .into(),
+        ClusterWriteError::NotFound(_) if !object.namespace().is_empty() => {
+            let namespace = object.namespace();
+            Cause::new(what)
+                .because(error.into())
+                .remedy(format!("create the namespace: kubectl create namespace {namespace}"))
+                .into()
+        }
+        ClusterWriteError::Conflict(_) | ClusterWriteError::AlreadyExists(_) => Cause::new(what)
+            .because(error.into())
+            .remedy("it changed meanwhile: repeat the command")
+            .into(),
+        _ => write_failure(what, error),
+    }
+}
