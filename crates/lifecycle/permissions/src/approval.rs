@@ -84,10 +84,6 @@ pub fn approved_roles(
     Ok(found)
 }
 
-/// How [`unapproved_message`] begins, after the words that it shares with the report about an account that lacks
-/// permissions.
-const UNAPPROVED: &str = "the bundle needs permissions that are not approved";
-
 /// The message of the condition `Progressing` about permissions that nobody has approved. Its lines are those
 /// of the report about an account that lacks permissions.
 pub fn unapproved_message(extension: &str, rules: &[ScopedRules]) -> String {
@@ -97,7 +93,7 @@ pub fn unapproved_message(extension: &str, rules: &[ScopedRules]) -> String {
         .collect();
     lines.sort();
     format!(
-        "pre-authorization failed: {UNAPPROVED} (to approve them: mainstay extension approve {extension}):\n  {}",
+        "pre-authorization failed: the bundle needs permissions that are not approved (to approve them: mainstay extension approve {extension}):\n  {}",
         lines.join("\n  ")
     )
 }

@@ -10,6 +10,9 @@
 //! controller writes the objects. Otherwise what is installed is written in Secrets in the form of Helm releases ([`mainstay_releases`]), where
 //! OpenShift's tools and upstream's controller read it. A killed process resumes from them and from the
 //! objects. A reconciliation whose input did not change sends no request.
+//!
+//! With the trust mode `approved`, the controller also keeps the account that writes the objects
+//! ([`approved`]).
 
 mod account;
 mod apply;

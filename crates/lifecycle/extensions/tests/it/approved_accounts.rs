@@ -157,6 +157,7 @@ async fn nothing_is_written_before_the_approval_and_the_account_has_exactly_what
     }
     approve(&olm, rules(&["kept", "dropped", "other"])).await;
     let installed = olm.wait_until_installed("ext", "1.0.0").await;
+    // shows RBAC-07
     let role = find(&olm, &builtin::ROLE, ROLE).await.unwrap();
     assert_eq!(changeable_configs(&role), ["dropped", "kept"]);
     let cluster_role = find(&olm, &builtin::CLUSTER_ROLE, CLUSTER_ROLE).await.unwrap();
@@ -361,6 +362,37 @@ async fn with_object_sets_the_account_has_the_permissions_of_a_revision_until_it
     cluster.patch(CONFIG, IN_NAMESPACE, "dropped", &hold(Value::Null)).await.unwrap();
     wait_for_set(&olm, "ext-1", "Archived").await;
     wait_for_configs(&olm, &["added", "kept"]).await;
+    controllers.shutdown().await;
+}
+
+#[tokio::test]
+async fn release_becomes_the_first_revision_and_the_account_stays() {
+    let (mut olm, controllers) = with_package(Features::experimental(TrustMode::Approved)).await;
+    approve(&olm, rules(&["kept", "dropped"])).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    controllers.shutdown().await;
+    let before = find(&olm, &builtin::SERVICE_ACCOUNT, ACCOUNT).await.unwrap();
+    olm.features = Features::object_sets(TrustMode::Approved);
+    let permissions = (mainstay_extensions::subsystem(olm.features).permissions)();
+    apply_rbac(&olm, "ClusterRole", "mainstay", json!({"rules": permissions})).await;
+    let cluster = olm.cluster.cluster_as_account("olmv1-system", "mainstay");
+    let controllers = olm.controllers_on(&cluster);
+    olm.wait_for_extension("ext", |extension| {
+        extension.array(&["status", "activeRevisions"]) == [json!({"name": "ext-2"})]
+    })
+    .await;
+    wait_for_set(&olm, "ext-1", "Archived").await;
+    let after = find(&olm, &builtin::SERVICE_ACCOUNT, ACCOUNT).await.unwrap();
+    assert_eq!(after.uid(), before.uid());
+    olm.cluster
+        .wait_for(&builtin::CLUSTER_ROLE, None, CLUSTER_ROLE, |role| {
+            let text = role.to_value().to_string();
+            text.contains("clusterobjectsets/finalizers")
+                && !text.contains("clusterextensions/finalizers")
+        })
+        .await;
+    change_and_wait_until_repaired(&olm, "1.0.0").await;
     controllers.shutdown().await;
 }
 
