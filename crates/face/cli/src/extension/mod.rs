@@ -182,7 +182,7 @@ async fn run_command<C: ClusterWriter>(
         }
         Command::Rbac(arguments) => Box::pin(rbac::run(arguments, io, input, connect)).await?,
         Command::Approve(arguments) => {
-            Box::pin(approve::run(arguments, io, input, connect)).await?
+            Box::pin(approve::run(arguments, io, input, connect)).await?;
         }
         Command::Migrate(arguments) => {
             return Box::pin(migrate::run(arguments, io, connect)).await;

@@ -44,12 +44,13 @@ const SHOP: &str = r#"{"schema": "olm.package", "name": "kiwi", "defaultChannel"
 
 fn documents(_: &CatalogEndpoint, path: &str) -> Result<Vec<u8>, CatalogReadError> {
     let is_package = |line: &&str| line.contains("olm.package\", \"name");
-    Ok(match path {
+    match path {
         "api/v1/metas?schema=olm.package&name=kiwi" => {
-            SHOP.lines().filter(is_package).collect::<String>().into_bytes()
+            Ok(SHOP.lines().filter(is_package).collect::<String>().into_bytes())
         }
-        _ => SHOP.as_bytes().to_vec(),
-    })
+        "api/v1/metas?package=kiwi" => Ok(SHOP.as_bytes().to_vec()),
+        _ => Err(CatalogReadError::NotFound(Cause::new("there is no such package"))),
+    }
 }
 
 fn cluster(text: &str) -> RecordedCluster {

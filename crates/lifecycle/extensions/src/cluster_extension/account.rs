@@ -73,7 +73,7 @@ pub(super) async fn client(
 /// The account of one attempt.
 pub(super) enum Account<'a> {
     /// One with the permissions that others gave it.
-    Given(AccountClient),
+    Given(Box<AccountClient>),
     /// One that the controller keeps.
     Approved(Box<ApprovedAccount<'a>>),
 }
@@ -91,7 +91,7 @@ impl<'a> Account<'a> {
         installed: impl FnOnce() -> Result<Vec<Value>, Failure>,
     ) -> Result<Self, Failure> {
         match (given, &context.approved_accounts) {
-            (Some(client), _) => Ok(Self::Given(client)),
+            (Some(client), _) => Ok(Self::Given(Box::new(client))),
             (None, Some(accounts)) => {
                 let account = ApprovedAccount::new(context, accounts, extension, installed()?);
                 Ok(Self::Approved(Box::new(account)))

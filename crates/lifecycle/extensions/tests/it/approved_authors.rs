@@ -27,7 +27,7 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// An approval as an object: a ClusterRole, or a Role in a namespace.
-fn approval(place: Option<&str>, name: &str, labels: Value, rules: Value) -> Object {
+fn approval(place: Option<&str>, name: &str, labels: &Value, rules: &Value) -> Object {
     let kind = if place.is_some() { "Role" } else { "ClusterRole" };
     let value = json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": kind,
@@ -52,7 +52,7 @@ async fn author_of_extensions_gets_nothing_that_others_did_not_approve() {
     let extension = Object::from_value(extension).unwrap();
     author.create(&CLUSTER_EXTENSION, &extension).await.unwrap();
     wait_until_unapproved(&olm, "Resources:[pods]").await;
-    let wanted = approval(None, "mine", labels(NAMESPACE), rules(&["kept", "dropped"]));
+    let wanted = approval(None, "mine", &labels(NAMESPACE), &rules(&["kept", "dropped"]));
     let refused = author.create(&builtin::CLUSTER_ROLE, &wanted).await.unwrap_err();
     assert!(refused.is_forbidden(), "{refused}");
     // Who may write roles approves what they hold.
@@ -64,7 +64,7 @@ async fn author_of_extensions_gets_nothing_that_others_did_not_approve() {
     let label = Patch::Merge(json!({"metadata": {"labels": labels(NAMESPACE)}}));
     let refused = writer.patch(&builtin::CLUSTER_ROLE, None, "cluster-admin", &label).await;
     assert!(refused.unwrap_err().is_forbidden());
-    let held = approval(None, "mine", labels(NAMESPACE), json!([pods]));
+    let held = approval(None, "mine", &labels(NAMESPACE), &json!([pods]));
     writer.create(&builtin::CLUSTER_ROLE, &held).await.unwrap();
     let refused = olm
         .wait_for_extension("ext", |extension| {
@@ -80,7 +80,7 @@ async fn author_of_extensions_gets_nothing_that_others_did_not_approve() {
     let metadata = json!({"name": "edit", "namespace": NAMESPACE});
     let binding = json!({"metadata": metadata, "roleRef": edit, "subjects": [subject]});
     apply_rbac(&olm, "RoleBinding", "edit", binding).await;
-    let wanted = approval(Some(NAMESPACE), "mine", labels(NAMESPACE), json!([pods]));
+    let wanted = approval(Some(NAMESPACE), "mine", &labels(NAMESPACE), &json!([pods]));
     let refused = editor.create(&builtin::ROLE, &wanted).await.unwrap_err();
     assert!(refused.is_forbidden(), "{refused}");
     assert!(find(&olm, &builtin::SERVICE_ACCOUNT, ACCOUNT).await.is_none());
@@ -93,18 +93,18 @@ async fn approval_counts_for_its_namespaces_only_and_not_if_an_extension_brings_
     let cluster = olm.cluster.cluster();
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     // For an extension of this name elsewhere: the account there would not be that of this namespace.
-    let elsewhere = approval(None, "elsewhere", labels("default"), all.clone());
+    let elsewhere = approval(None, "elsewhere", &labels("default"), &all);
     cluster.create(&builtin::CLUSTER_ROLE, &elsewhere).await.unwrap();
     let mut brought = labels(NAMESPACE);
     brought["olm.operatorframework.io/owner-name"] = "other".into();
-    let brought = approval(None, "brought", brought, all.clone());
+    let brought = approval(None, "brought", &brought, &all);
     cluster.create(&builtin::CLUSTER_ROLE, &brought).await.unwrap();
     // A Role reaches no further than its namespace.
-    let in_default = approval(Some("default"), "role", labels(NAMESPACE), all.clone());
+    let in_default = approval(Some("default"), "role", &labels(NAMESPACE), &all);
     cluster.create(&builtin::ROLE, &in_default).await.unwrap();
     olm.apply_extension("ext", "a", "").await;
     wait_until_unapproved(&olm, "Namespace:\"work\" APIGroups:[apps]").await;
-    let in_work = approval(Some(NAMESPACE), "role", labels(NAMESPACE), all);
+    let in_work = approval(Some(NAMESPACE), "role", &labels(NAMESPACE), &all);
     cluster.create(&builtin::ROLE, &in_work).await.unwrap();
     let refused = olm
         .wait_for_extension("ext", |extension| {
@@ -126,7 +126,7 @@ async fn objects_with_the_names_of_an_account_that_belong_to_somebody_else_are_r
         "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
     });
     let account = olm.cluster.apply(Object::from_value(account).unwrap()).await;
-    let role = approval(None, CLUSTER_ROLE, json!({}), json!([rule("", "secrets", &["get"])]));
+    let role = approval(None, CLUSTER_ROLE, &json!({}), &json!([rule("", "secrets", &["get"])]));
     let role = olm.cluster.apply(role).await;
     bind(&olm, "cluster-admin", (NAMESPACE, "other")).await;
     olm.apply_extension("ext", "a", "").await;

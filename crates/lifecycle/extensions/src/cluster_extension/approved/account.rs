@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Whether the account may do what an attempt is about to do.
 pub(in crate::cluster_extension) enum Access {
     /// It has the permissions.
-    Granted(AccountClient),
+    Granted(Box<AccountClient>),
     /// Not all of them are approved; the failure lists those that are not.
     Unapproved(Failure),
 }
@@ -105,7 +105,8 @@ impl<'a> ApprovedAccount<'a> {
             return Ok(Access::Unapproved(Failure::retrying(message)));
         }
         let client = AccountClient::of_kept_account(self.context, self.extension);
-        client.map(Access::Granted).map_err(Failure::retrying)
+        let client = client.map_err(Failure::retrying)?;
+        Ok(Access::Granted(Box::new(client)))
     }
 
     fn names(&self) -> InstallerNames {
@@ -125,11 +126,9 @@ impl<'a> ApprovedAccount<'a> {
         let mut resources: HashMap<Gvk, Option<Resource>> = HashMap::new();
         for object in installed.iter().chain(added) {
             let gvk = kind(object);
-            if !resources.contains_key(&gvk) {
-                let found = self.context.resources.find(&self.context.cluster, &gvk).await;
-                let found = found.map_err(|error| Failure::retrying(api_message(&error)))?;
-                resources.insert(gvk, found);
-            }
+            let found = self.context.resources.find(&self.context.cluster, &gvk).await;
+            let found = found.map_err(|error| Failure::retrying(api_message(&error)))?;
+            resources.insert(gvk, found);
         }
         let resolve = |gvk: &Gvk| resources.get(gvk).cloned().flatten();
         // A kind that is gone has no objects.
@@ -195,6 +194,7 @@ fn refuse_account_objects(
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::slice;
 
     #[test]
     fn bundle_with_an_object_of_the_account_is_refused() {
@@ -215,7 +215,7 @@ mod tests {
             (object("ClusterRole", "tea-installer-clusterrole", None), true),
             (object("ConfigMap", "tea-installer", None), false),
         ] {
-            let result = refuse_account_objects(&[object.clone()], &account, "kitchen");
+            let result = refuse_account_objects(slice::from_ref(&object), &account, "kitchen");
             assert_eq!(result.is_err(), is_refused, "{object}");
         }
     }
