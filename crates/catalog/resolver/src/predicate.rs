@@ -5,12 +5,11 @@ use crate::go_json::{self, JsonError};
 use crate::property::Facts;
 use crate::property::{GoFields, OperatorApi};
 use crate::rule::{self, CelRule};
-use crate::snapshot::Entry;
 use mainstay_bundle::TypeError;
 use mainstay_bundle::cel_rule::CelRuleError;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
-use mainstay_version::{Range, RangeError};
+use mainstay_version::{Range, RangeError, Version};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -52,8 +51,14 @@ pub(crate) enum Predicate {
 }
 
 impl Predicate {
-    /// Whether it holds for a candidate. Adds the cost to `steps`.
-    pub(crate) fn holds(&self, entry: &Entry, facts: &Facts, steps: &mut u64) -> bool {
+    /// Whether it holds for a candidate: its package and version beside its properties, and these. Adds the
+    /// cost to `steps`.
+    pub(crate) fn holds(
+        &self,
+        candidate: (&str, Option<&Version>),
+        facts: &Facts,
+        steps: &mut u64,
+    ) -> bool {
         *steps += 1;
         match self {
             Self::Api(api) => {
@@ -61,21 +66,20 @@ impl Predicate {
                 facts.apis.contains(api)
             }
             Self::Package(package) => {
-                *entry.package == **package
-                    || facts.packages.iter().any(|(name, _)| name == package)
+                candidate.0 == package || facts.packages.iter().any(|(name, _)| name == package)
             }
             Self::InRange(range) => {
                 let mut versions =
                     facts.packages.iter().filter_map(|(_, version)| version.as_ref());
                 versions.any(|version| range.contains(version))
-                    || entry.version.as_ref().is_some_and(|version| range.contains(version))
+                    || candidate.1.is_some_and(|version| range.contains(version))
             }
             Self::Label(label) => facts.labels.contains(label),
-            Self::All(all) => all.iter().all(|one| one.holds(entry, facts, steps)),
-            Self::Any(any) => any.iter().any(|one| one.holds(entry, facts, steps)),
-            Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts, steps)),
+            Self::All(all) => all.iter().all(|one| one.holds(candidate, facts, steps)),
+            Self::Any(any) => any.iter().any(|one| one.holds(candidate, facts, steps)),
+            Self::Not(none) => !none.iter().any(|one| one.holds(candidate, facts, steps)),
             Self::Cel { rule, .. } => rule::holds(rule, facts.cel_input(), steps),
-            Self::WithMessage { inner, .. } => inner.holds(entry, facts, steps),
+            Self::WithMessage { inner, .. } => inner.holds(candidate, facts, steps),
         }
     }
 }

@@ -446,7 +446,7 @@ impl Snapshot {
                 return false;
             }
             let (entry, facts) = self.entry(*at);
-            predicate.holds(entry, facts, steps)
+            predicate.holds((&entry.package, entry.version.as_ref()), facts, steps)
         };
         if let Some(shortlist) = self.shortlist(predicate) {
             return shortlist.iter().copied().filter(|at| holds(at)).collect();

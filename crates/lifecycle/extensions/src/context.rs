@@ -2,7 +2,7 @@
 
 use crate::cluster_catalog::{Contents, LoadCounters};
 use crate::cluster_extension::{
-    ApprovedAccounts, DeploymentState, ManagedObjects, ReleaseHead, Turns,
+    ApprovedAccounts, DeploymentState, EstablishedCrds, ManagedObjects, ReleaseHead, Turns,
 };
 use crate::features::Features;
 use crate::object_set::ObjectWatches;
@@ -65,6 +65,8 @@ pub(crate) struct Context {
     pub(crate) resources: Resources,
     /// The objects of extensions.
     pub(crate) managed: ManagedObjects,
+    /// The CustomResourceDefinitions that meet dependencies.
+    pub(crate) established_crds: EstablishedCrds,
     /// Extensions of one package take turns.
     pub(crate) turns: Turns,
     /// Held while an extension writes its objects.

@@ -95,6 +95,8 @@ fn service_account() -> Vec<Value> {
             &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
             &["list"],
         ),
+        // The kinds that dependencies of bundles ask for.
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list", "watch"]),
         rule("config.openshift.io", &["imagedigestmirrorsets", "imagetagmirrorsets"], &["list"]),
         rule("operator.openshift.io", &["imagecontentsourcepolicies"], &["list"]),
     ]

@@ -2,7 +2,7 @@
 
 use crate::cluster_catalog::{Contents, LoadCounters, write_metrics};
 use crate::cluster_extension::{
-    ApprovedAccounts, DeploymentState, ManagedObjects, ReleaseHead, Turns,
+    ApprovedAccounts, DeploymentState, EstablishedCrds, ManagedObjects, ReleaseHead, Turns,
 };
 use crate::context::Context;
 use crate::features::{Features, TrustMode};
@@ -178,6 +178,7 @@ impl Extensions {
             object_watches: ObjectWatches::new(stop.clone()),
             resources: Resources::default(),
             managed: ManagedObjects::new(stop.clone()),
+            established_crds: EstablishedCrds::new(stop.clone()),
             turns: Turns::default(),
             installing: tokio::sync::Mutex::new(()),
         });

@@ -3,10 +3,11 @@
 //! Unlike [`mainstay_catalog`], this reader does not validate: catalogs of OLM v1 are served unvalidated, and
 //! a resolution fails only because of the package that it asks for.
 
-use super::package_content::{PackageBundle, PackageContent};
+use super::package_content::{PackageBundle, PackageContent, PackageProperty};
 use mainstay_updates::{EntryEdges, Graph, GraphBuilder};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 /// A document of any schema: its fields that count for resolution.
 #[derive(Deserialize)]
@@ -72,7 +73,7 @@ struct Property<'d> {
 /// The value of a property `olm.package`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct PackageProperty {
+struct VersionProperty {
     #[serde(deserialize_with = "default_if_null")]
     version: String,
     release: Option<String>,
@@ -120,6 +121,29 @@ pub fn read_package(
     Ok(found.then(|| PackageContent::new(builder.finish(), bundles)))
 }
 
+/// Reads all packages of a catalog from its documents in JSON, one after another, as [`read_package`] reads
+/// one: by name, each with its content or the reason why that cannot be read.
+///
+/// # Errors
+/// Why a document cannot be read.
+pub fn read_packages(
+    documents: &[u8],
+) -> Result<BTreeMap<String, Result<PackageContent, String>>, serde_json::Error> {
+    let mut by_package: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for document in serde_json::Deserializer::from_slice(documents).into_iter() {
+        let text: &RawValue = document?;
+        let document: Document<'_> = serde_json::from_str(text.get())?;
+        let lines = by_package.entry(document.owner().to_owned()).or_default();
+        lines.extend_from_slice(text.get().as_bytes());
+        lines.push(b'\n');
+    }
+    let read = by_package.into_iter().filter_map(|(package, lines)| {
+        let content = read_package(&package, &lines).map_err(|error| error.to_string());
+        Some((package, content.transpose()?))
+    });
+    Ok(read.collect())
+}
+
 impl Document<'_> {
     /// The package of the document; that of a package is its own name.
     fn owner(&self) -> &str {
@@ -160,12 +184,13 @@ fn read_bundle(document: &Document<'_>) -> Result<PackageBundle, serde_json::Err
     for property in list::<Property<'_>>(document.properties)? {
         if property.kind == "olm.package" && !has_version {
             has_version = true;
-            let value: PackageProperty = serde_json::from_str(property.value.get())?;
+            let value: VersionProperty = serde_json::from_str(property.value.get())?;
             bundle.version = value.version.into();
             bundle.release = value.release.map(Into::into);
         }
-        if bundle.dependency.is_none() && PackageBundle::is_dependency(&property.kind) {
-            bundle.dependency = Some(property.kind.into());
+        if PackageBundle::has_use(&property.kind) {
+            let json = property.value.get().into();
+            bundle.properties.push(PackageProperty { kind: property.kind.into(), json });
         }
     }
     Ok(bundle)
@@ -215,8 +240,8 @@ mod tests {
         assert_eq!(deprecation.package.as_deref(), Some("old"));
         assert_eq!(deprecation.bundles.keys().map(|name| &**name).collect::<Vec<_>>(), ["a.v3"]);
         let dependencies: Vec<_> =
-            content.bundles().map(|bundle| bundle.dependency.is_some()).collect();
-        assert_eq!(dependencies, [false, false, true]);
+            content.bundles().map(|bundle| bundle.dependencies().count()).collect();
+        assert_eq!(dependencies, [0, 0, 1]);
         let request = ExtensionRequest { package: "a".to_owned(), ..ExtensionRequest::default() };
         let catalogs = [InputCatalog::new("c", InputCatalogContent::Package(Some(&content)))];
         let installed = InstalledExtensionBundle {

@@ -1,6 +1,7 @@
 //! Extension failure explanations: the cause tree and the repairs of a failed resolution.
 
 use super::bundle_match::{BundleMatch, UnmetCriteria, follows_edges};
+use super::dependency::DEPENDENCIES_ANNOTATION;
 use super::pick::{
     CatalogEvaluation, CatalogResult, ExtensionFailure, ExtensionFailureKind, UnexplainedFailure,
 };
@@ -82,8 +83,16 @@ fn tree(
                 let property = failure.message.split('"').rev().nth(1).unwrap_or_default();
                 format!("it asks for other operators by `{property}`, which extensions cannot")
             };
-            Cause::new(format!("bundle `{bundle}` of catalog `{catalog}` cannot be installed"))
-                .because(Cause::new(why))
+            let cause =
+                Cause::new(format!("bundle `{bundle}` of catalog `{catalog}` cannot be installed"))
+                    .because(Cause::new(why));
+            if failure.kind == ExtensionFailureKind::Version {
+                return cause;
+            }
+            cause.remedy(format!(
+                "let the controller of Mainstay install it once they are there: annotate the \
+                 ClusterExtension with `{DEPENDENCIES_ANNOTATION}=Require`"
+            ))
         }
     }
 }

@@ -20,6 +20,9 @@
 //!   never a guess.
 //! * An unreadable catalog is an error only if it could change the result. It cannot if the
 //!   chosen bundle is not deprecated and its catalog has a higher priority.
+//! * A bundle with dependencies is an error, as upstream, unless the request accepts it
+//!   ([`DependencyPolicy`]). Then the choice lists them, and [`UnmetDependencies`] are those that nothing
+//!   in the cluster meets.
 //!
 //! An [`ExtensionFailure`] has upstream's message, byte for byte, and a [`Cause`] for users: the
 //! catalogs, why each bundle does not fit, and [`ExtensionFix`]es, each of which was tried.
@@ -59,11 +62,13 @@
 
 mod bundle_match;
 mod consequence;
+mod dependency;
 mod documents;
 mod explain;
 mod filter_counts;
 mod package_content;
 mod pick;
+mod plan;
 mod repair;
 mod request;
 mod route;
@@ -71,12 +76,22 @@ mod texts;
 
 pub use bundle_match::{BundleMatch, UnmetCriteria};
 pub use consequence::{Consequence, consequence};
-pub use documents::read_package;
+pub use dependency::{
+    DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, Provider, ProviderSource,
+    UNMET_DEPENDENCIES, UnmetDependencies,
+};
+pub use documents::{read_package, read_packages};
 pub use filter_counts::{BundleCounts, CatalogCounts};
-pub use package_content::{PackageBundle, PackageContent, PackageDeprecation, VersionError};
+pub use package_content::{
+    PackageBundle, PackageContent, PackageDeprecation, PackageProperty, VersionError,
+};
 pub use pick::{
     CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionFailureKind,
     resolve,
+};
+pub use plan::{
+    Demand, ExistingExtension, InstallPlan, PlanCatalog, PlanInput, PlanStep, PresentDependency,
+    plan_installation,
 };
 pub use repair::{ExtensionChange, ExtensionFix};
 pub use request::{

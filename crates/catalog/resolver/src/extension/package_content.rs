@@ -80,18 +80,38 @@ pub struct PackageBundle {
     pub release: Option<Arc<str>>,
     /// Its image.
     pub image: Arc<str>,
-    /// The type of its first property that requires other operators, which extensions do not
-    /// support.
-    pub dependency: Option<Arc<str>>,
+    /// Its properties, in their order, without those that only hold its manifests.
+    pub properties: Vec<PackageProperty>,
+}
+
+/// A property of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PackageProperty {
+    /// Its type, such as `olm.gvk`.
+    pub kind: Arc<str>,
+    /// Its value as JSON text.
+    pub json: Arc<str>,
 }
 
 /// The types of properties that require other operators.
 const DEPENDENCIES: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
+/// The types of properties that only hold manifests of the bundle. They can be large.
+const MANIFESTS: [&str; 2] = ["olm.bundle.object", "olm.csv.metadata"];
 
 impl PackageBundle {
     /// Whether a property of this type requires other operators.
     pub fn is_dependency(kind: &str) -> bool {
         DEPENDENCIES.contains(&kind)
+    }
+
+    /// Whether properties of this type are among [`Self::properties`].
+    pub(super) fn has_use(kind: &str) -> bool {
+        !MANIFESTS.contains(&kind)
+    }
+
+    /// Its properties that require other operators (SUP-05), in their order.
+    pub fn dependencies(&self) -> impl Iterator<Item = &PackageProperty> {
+        self.properties.iter().filter(|property| Self::is_dependency(&property.kind))
     }
 
     /// A bundle of a validated catalog.
@@ -102,13 +122,19 @@ impl PackageBundle {
         let fields = property.as_ref().and_then(GoFields::new_or_null);
         let states_release =
             fields.is_some_and(|fields| fields.get("release").is_some_and(Value::is_string));
-        let first = bundle.properties.iter().find(|property| Self::is_dependency(&property.kind));
+        let properties =
+            bundle.properties.iter().filter(|property| Self::has_use(&property.kind)).map(
+                |property| PackageProperty {
+                    kind: property.kind.clone(),
+                    json: (&*property.json).into(),
+                },
+            );
         Self {
             name: bundle.name.clone(),
             version: bundle.version.to_string().into(),
             release: states_release.then(|| bundle.release.clone().unwrap_or_default()),
             image: bundle.image.clone(),
-            dependency: first.map(|property| property.kind.clone()),
+            properties: properties.collect(),
         }
     }
 }

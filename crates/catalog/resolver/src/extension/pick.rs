@@ -1,6 +1,7 @@
 //! Bundle choice: evaluates all catalogs, and chooses the best bundle among theirs.
 
 use super::bundle_match::{BundleMatch, InstalledVersion, ParsedRequest, evaluate, follows_edges};
+use super::dependency::{Dependency, DependencyPolicy};
 use super::package_content::{PackageContent, PackageDeprecation};
 use super::repair::ExtensionFix;
 use super::request::{
@@ -26,6 +27,8 @@ pub struct ExtensionChoice {
     pub image: Arc<str>,
     /// The deprecations of its package in its catalog.
     pub deprecation: PackageDeprecation,
+    /// What it requires beside itself; only for a request that accepts bundles with dependencies.
+    pub dependencies: Vec<Dependency>,
     /// All catalogs of the resolution, by name.
     pub considered: Vec<CatalogResult>,
 }
@@ -244,7 +247,7 @@ pub(super) fn choose_bundle(
     match decision {
         Decision::One { at, .. } => {
             let content = contents.swap_remove(at);
-            check_installable(at, considered, content.as_deref())
+            check_installable(request, at, considered, content.as_deref())
         }
         Decision::None => {
             let message = texts::undecided(request, installed, &[]);
@@ -325,25 +328,27 @@ fn first_read_error(
 /// Checks the version and the dependencies of the best bundle. If it is not valid, resolution fails.
 /// It does not fall back to the next best bundle, which the user did not request.
 fn check_installable(
+    request: &ExtensionRequest,
     at: usize,
     considered: Vec<CatalogResult>,
     content: Option<&PackageContent>,
 ) -> Result<ExtensionChoice, UnexplainedFailure> {
     let best = considered[at].best().zip(content);
     let (kind, message) = match best.map(|(best, content)| (best, content.at(best.at), content)) {
-        Some((best, bundle, content)) => match (&best.version, &bundle.dependency) {
-            (Ok(version), None) => {
+        Some((best, bundle, content)) => match (&best.version, bundle.dependencies().next()) {
+            (Ok(_), Some(first)) if request.dependencies == DependencyPolicy::Refuse => {
+                (ExtensionFailureKind::Dependency, texts::dependency(&bundle.name, &first.kind))
+            }
+            (Ok(version), _) => {
                 return Ok(ExtensionChoice {
                     catalog: considered[at].catalog.clone(),
                     bundle: bundle.name.clone(),
                     version: version.clone(),
                     image: bundle.image.clone(),
                     deprecation: content.deprecation(),
+                    dependencies: Dependency::all_of(bundle),
                     considered,
                 });
-            }
-            (Ok(_), Some(property)) => {
-                (ExtensionFailureKind::Dependency, texts::dependency(&bundle.name, property))
             }
             (Err(why), _) => (ExtensionFailureKind::Version, texts::no_version(&bundle.name, why)),
         },

@@ -1,6 +1,7 @@
 //! Resolution input of OLM v1: the request of a ClusterExtension, its installed bundle, and the
 //! ClusterCatalogs.
 
+use super::dependency::{DEPENDENCIES_ANNOTATION, DependencyPolicy};
 use super::package_content::PackageContent;
 use mainstay_object::{
     Object,
@@ -30,6 +31,8 @@ pub struct ExtensionRequest {
     /// `BundleReleaseSupport`, off by default). Otherwise the release is the build metadata of the
     /// version, if that is a valid release.
     pub explicit_releases: bool,
+    /// What happens to bundles with dependencies.
+    pub dependencies: DependencyPolicy,
 }
 
 /// The policy for updates.
@@ -58,6 +61,7 @@ impl ExtensionRequest {
             },
             selector: extension.get(&at("selector")).cloned(),
             explicit_releases: false,
+            dependencies: DependencyPolicy::of(extension.annotation(DEPENDENCIES_ANNOTATION)),
         }
     }
 

@@ -4,29 +4,29 @@ use super::account::{self, Account};
 use super::apply::{self, ObjectKey, Operation, ReleaseMarks, WantedObject};
 use super::approved::{Access, AccountState};
 use super::bundle;
+use super::dependencies::CheckedDependencies;
 use super::failure::Failure;
 use super::preflight;
 use super::releases::{self, History, ReleasePlan};
 use super::renewals;
 use super::resolve::{self, CatalogInput, Resolution};
 use super::status::{Deprecations, Installed, InstalledBundle, Outcome, Progress};
-use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::features::TrustMode;
 use jiff::Timestamp;
 use mainstay_api::ClusterExtension;
-use mainstay_controller::api_message;
-use mainstay_object::Object;
 use mainstay_permissions::ExtensionApplier;
 use mainstay_resolver::extension::{ExtensionChoice, InstalledExtensionBundle};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One reconciliation of an extension.
 pub(super) struct Attempt<'a> {
     pub(super) context: &'a Arc<Context>,
     pub(super) extension: &'a ClusterExtension,
     pub(super) input: &'a CatalogInput,
+    /// The check of the dependencies of the chosen bundle.
+    pub(super) dependencies: OnceLock<CheckedDependencies>,
 }
 
 /// The objects of an extension, or why they are not as its spec says.
@@ -49,21 +49,13 @@ pub(super) struct AppliedObjects {
 }
 
 impl AppliedObjects {
-    fn of(wanted: &[WantedObject]) -> Self {
+    pub(super) fn of(wanted: &[WantedObject]) -> Self {
         Self { keys: wanted.iter().map(WantedObject::key).collect(), ..Self::default() }
     }
 
     /// These objects, while permissions for more are not approved.
     pub(super) fn waiting_for(self, failure: Failure) -> Self {
         Self { unapproved: Some(failure), ..self }
-    }
-}
-
-/// What the condition `Progressing` says.
-pub(super) fn progress(applied: &Applied) -> Progress {
-    match applied {
-        Ok(AppliedObjects { unapproved: Some(failure), .. }) | Err(failure) => failure.progress(),
-        Ok(_) => Progress::Reached,
     }
 }
 
@@ -92,7 +84,44 @@ pub(super) fn installed_bundle(context: &Context, choice: &ExtensionChoice) -> I
     }
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    pub(super) const fn new(
+        context: &'a Arc<Context>,
+        extension: &'a ClusterExtension,
+        input: &'a CatalogInput,
+    ) -> Self {
+        Self { context, extension, input, dependencies: OnceLock::new() }
+    }
+
+    /// Checks the dependencies of the chosen bundle; returns whether the bundle may be installed.
+    ///
+    /// # Errors
+    /// They cannot be checked.
+    pub(super) async fn may_install(
+        &self,
+        choice: &ExtensionChoice,
+        installed: Option<&InstalledBundle>,
+    ) -> Result<bool, Failure> {
+        let checked = CheckedDependencies::of(self.context, self.extension, choice).await?;
+        let Some(checked) = checked else { return Ok(true) };
+        // What is installed stays, whatever happened to its dependencies.
+        let is_installed = installed.is_some_and(|installed| *installed.name == *choice.bundle);
+        let may_install = is_installed || !checked.is_unmet();
+        // Nobody else sets it.
+        let _ = self.dependencies.set(checked);
+        Ok(may_install)
+    }
+
+    /// What the condition `Progressing` says.
+    pub(super) fn progress(&self, applied: &Applied) -> Progress {
+        match applied {
+            Ok(AppliedObjects { unapproved: Some(failure), .. }) | Err(failure) => {
+                failure.progress()
+            }
+            Ok(_) => CheckedDependencies::progress(self.dependencies.get()),
+        }
+    }
+
     /// Reconciles the extension; returns what its status says, and its objects.
     pub(super) async fn run(&self) -> (Outcome, Applied) {
         let unknown = |failure: Failure| {
@@ -152,27 +181,41 @@ impl Attempt<'_> {
                 (before, Deprecations::Unknown, applied)
             }
             Resolution::Chosen(choice) => {
-                let bundle = installed_bundle(self.context, &choice);
-                let installed = Box::pin(self.install(&account, history, bundle)).await;
                 let deprecations = Deprecations::Known(choice.deprecation.clone());
-                let text = format!(
-                    "error for resolved bundle \"{}\" with version \"{}\"",
-                    choice.bundle, choice.version
-                );
-                let (bundle, applied) = match installed {
-                    Ok((bundle, objects)) => (bundle, Ok(objects)),
-                    Err(failure) => (before, Err(failure)),
-                };
-                (bundle, deprecations, within(applied, &text))
+                match self.may_install(&choice, before.as_ref()).await {
+                    Ok(false) if before.is_none() => {
+                        (before, deprecations, Ok(AppliedObjects::default()))
+                    }
+                    Ok(false) => {
+                        let applied = Box::pin(self.keep(&account, history)).await;
+                        (before, deprecations, applied)
+                    }
+                    checked => {
+                        let text = format!(
+                            "error for resolved bundle \"{}\" with version \"{}\"",
+                            choice.bundle, choice.version
+                        );
+                        let bundle = installed_bundle(self.context, &choice);
+                        let installed = match checked {
+                            Ok(_) => Box::pin(self.install(&account, history, bundle)).await,
+                            Err(failure) => Err(failure),
+                        };
+                        let (bundle, applied) = match installed {
+                            Ok((bundle, objects)) => (bundle, Ok(objects)),
+                            Err(failure) => (before, Err(failure)),
+                        };
+                        (bundle, deprecations, within(applied, &text))
+                    }
+                }
             }
         };
         let applied = account.end_attempt(applied).await;
         let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
-        let progress = progress(&applied);
+        let progress = self.progress(&applied);
         (Outcome { installed, progress, deprecations, revisions: None }, applied)
     }
 
-    fn marks(&self) -> ReleaseMarks<'_> {
+    pub(super) fn marks(&self) -> ReleaseMarks<'_> {
         let ClusterExtension { metadata, spec, .. } = self.extension;
         ReleaseMarks { uid: &metadata.uid, name: &metadata.name, namespace: &spec.namespace }
     }
@@ -240,114 +283,5 @@ impl Attempt<'_> {
         written?;
         account.finish(&rendered.objects).await?;
         Ok((Some(bundle), AppliedObjects { renew_at, ..AppliedObjects::of(&wanted) }))
-    }
-
-    /// The objects of a release with Helm's marks.
-    fn marked(&self, mut objects: Vec<Object>) -> Vec<Object> {
-        for object in &mut objects {
-            self.marks().set_on(object);
-        }
-        objects
-    }
-
-    /// Writes all objects, also after one was refused.
-    async fn write_all(
-        &self,
-        client: &AccountClient,
-        wanted: &[WantedObject],
-        existing: &[Option<Object>],
-    ) -> Result<(), Failure> {
-        let mut errors = Vec::new();
-        for (wanted, existing) in wanted.iter().zip(existing) {
-            match apply::write(&client.cluster, wanted, existing.as_ref()).await {
-                Ok(stored) => self.note(client, wanted, &stored),
-                Err(error) => errors.push(api_message(&error)),
-            }
-        }
-        if errors.is_empty() { Ok(()) } else { Err(apply::install_failure(&errors)) }
-    }
-
-    /// Writes the objects of a version, up to the first one that cannot be created; then deletes those
-    /// that only earlier versions have.
-    async fn upgrade(
-        &self,
-        client: &AccountClient,
-        wanted: &[WantedObject],
-        existing: &[Option<Object>],
-        previous: &BTreeSet<ObjectKey>,
-    ) -> Result<(), Failure> {
-        self.write_changed(client, wanted.iter().zip(existing)).await?;
-        let kept: BTreeSet<ObjectKey> = wanted.iter().map(WantedObject::key).collect();
-        for key in previous.difference(&kept) {
-            let failed = |error: mainstay_client::Error| Failure::retrying(api_message(&error));
-            let found = self.context.resources.find(&self.context.cluster, &key.gvk).await;
-            // A kind that is gone has no objects.
-            let Some(resource) = found.map_err(failed)? else { continue };
-            self.context.managed.forget(key);
-            apply::delete(&client.cluster, &resource, &key.name).await.map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// Writes objects, up to the first one that cannot be created.
-    async fn write_changed<'o>(
-        &self,
-        client: &AccountClient,
-        objects: impl Iterator<Item = (&'o WantedObject, &'o Option<Object>)> + Send,
-    ) -> Result<(), Failure> {
-        let mut errors = Vec::new();
-        for (wanted, existing) in objects {
-            match apply::write(&client.cluster, wanted, existing.as_ref()).await {
-                Ok(stored) => self.note(client, wanted, &stored),
-                Err(error) if existing.is_none() => return Err(apply::creation_failure(&error)),
-                Err(error) => errors.push(apply::change_error(wanted, &error)),
-            }
-        }
-        if errors.is_empty() { Ok(()) } else { Err(Failure::retrying(errors.join(" && "))) }
-    }
-
-    /// Makes the objects of the deployed release as they were, unless the permissions for that are not approved
-    /// any more.
-    pub(super) async fn repair(&self, account: &Account<'_>, history: &History) -> Applied {
-        let Some(release) = history.deployed() else {
-            return Err(Failure::retrying(
-                "catalog content unavailable and no release installed".to_owned(),
-            ));
-        };
-        let client = &match account.for_installed().await? {
-            Access::Granted(client) => client,
-            Access::Unapproved(failure) => {
-                return Ok(AppliedObjects::default().waiting_for(failure));
-            }
-        };
-        let mut wanted = apply::with_resources(self.context, release.objects()?).await?;
-        let existing =
-            apply::find_existing(&client.cluster, &wanted, &[], self.marks(), Operation::Upgrade);
-        let existing = existing.await?;
-        let mut changed = Vec::new();
-        for (at, (wanted, existing)) in wanted.iter_mut().zip(&existing).enumerate() {
-            let Some(existing) = existing else {
-                changed.push(at);
-                continue;
-            };
-            // Upstream does not mark what it creates again, and leaves other marks as they are.
-            if self.marks().are_on(existing) {
-                self.marks().set_on(&mut wanted.object);
-            }
-            if apply::is_met(&wanted.object, existing) {
-                self.note(client, wanted, existing);
-            } else {
-                changed.push(at);
-            }
-        }
-        let objects = changed.iter().map(|&at| (&wanted[at], &existing[at]));
-        self.write_changed(client, objects).await?;
-        Ok(AppliedObjects::of(&wanted))
-    }
-
-    /// Notes an object as it was left, and watches its kind.
-    fn note(&self, client: &AccountClient, wanted: &WantedObject, stored: &Object) {
-        self.context.managed.note(stored);
-        self.context.managed.watch(&wanted.resource, client);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::account;
 use super::attempt::{AppliedObjects, Attempt};
+use super::dependencies;
 use super::finalizers;
 use super::memory::{Memory, Next, Retry};
 use super::readiness;
@@ -41,7 +42,10 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
         None => controller,
     };
     controller
-        .watch(&context.extensions, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&context.extensions, |context, queue, change| {
+            queue.add(change.key.clone());
+            dependencies::enqueue_dependents(context, queue, change);
+        })
         .watch(&context.releases, |_, queue, change| {
             for release in mainstay_controller::either_side(change) {
                 queue.add(NamespacedName::cluster(&*release.extension));
@@ -62,6 +66,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
         .watch(&context.catalogs, |context, queue, _| enqueue_all(context, queue))
         .watch_source(|enqueuer| {
             context.managed.notify(enqueuer.clone());
+            context.established_crds.notify(enqueuer.clone());
             let mut served = context.served_changes.subscribe();
             tokio::spawn(async move {
                 // Ends with the subsystem.
@@ -117,7 +122,11 @@ impl Reconciler for Controller {
         }
         let input = fingerprint(context, &extension, &catalogs);
         let memory = self.memories.lock().get(key).cloned();
-        let memory = memory.filter(|memory| memory.input == input);
+        let memory = memory.filter(|memory| {
+            let checked = memory.dependencies.as_ref();
+            memory.input == input
+                && checked.is_none_or(|checked| checked.is_current(context, &extension))
+        });
         if let Some(memory) = &memory
             && let Some(action) = self.unchanged_action(key, &extension, &memory.next)
         {
@@ -129,7 +138,7 @@ impl Reconciler for Controller {
             // The event of the change enqueued it meanwhile.
             return Ok(Action::After(Duration::ZERO));
         }
-        let attempt = Attempt { context, extension: &extension, input: &catalogs };
+        let attempt = Attempt::new(context, &extension, &catalogs);
         let (outcome, result) = Box::pin(attempt.run()).await;
         let retry = || {
             let last = memory.and_then(|memory| memory.next.retry());
@@ -149,7 +158,8 @@ impl Reconciler for Controller {
             Err(_) => Next::Blocked,
         };
         let action = next.action(context.clock);
-        let memory = Memory { input, outcome, next };
+        let dependencies = attempt.dependencies.into_inner();
+        let memory = Memory { input, dependencies, outcome, next };
         // Before the report: a conflict there does not undo the attempt.
         self.memories.lock().insert(key.clone(), memory.clone());
         self.report(&extension, &memory.outcome).await?;

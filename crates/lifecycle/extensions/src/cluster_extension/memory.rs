@@ -2,6 +2,7 @@
 
 use super::apply::ObjectKey;
 use super::approved::AccountState;
+use super::dependencies::CheckedDependencies;
 use super::status::Outcome;
 use jiff::Timestamp;
 use mainstay_client::Action;
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub(super) struct Memory {
     /// The fingerprint of its input.
     pub(super) input: u64,
+    /// The check of the dependencies of its bundle, if they were checked.
+    pub(super) dependencies: Option<CheckedDependencies>,
     pub(super) outcome: Outcome,
     pub(super) next: Next,
 }

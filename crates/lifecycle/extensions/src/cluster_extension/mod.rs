@@ -6,6 +6,8 @@
 //! releases ─────────┘                             └─► upgrade ─┴─► objects, release, status
 //! ```
 //!
+//! A bundle with dependencies is refused, unless an annotation accepts it ([`dependencies`]).
+//!
 //! With the feature `object_sets`, what is installed is written in ClusterObjectSets ([`object_sets`]), whose
 //! controller writes the objects. Otherwise what is installed is written in Secrets in the form of Helm releases ([`mainstay_releases`]), where
 //! OpenShift's tools and upstream's controller read it. A killed process resumes from them and from the
@@ -20,6 +22,7 @@ mod approved;
 mod attempt;
 mod bundle;
 mod controller;
+mod dependencies;
 mod failure;
 mod finalizers;
 mod managed;
@@ -34,9 +37,11 @@ mod retained_objects;
 mod status;
 mod turns;
 mod webhook_certificates;
+mod writes;
 
 pub(crate) use approved::{ApprovedAccounts, find_account};
 pub(crate) use controller::register;
+pub(crate) use dependencies::EstablishedCrds;
 pub(crate) use managed::ManagedObjects;
 pub(crate) use readiness::DeploymentState;
 pub(crate) use releases::ReleaseHead;

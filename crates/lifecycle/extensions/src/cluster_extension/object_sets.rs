@@ -96,7 +96,7 @@ impl Attempt<'_> {
             Box::pin(self.resolve_and_apply(cache, &sets, &account)).await
         };
         let applied = account.end_attempt(applied).await;
-        let progress = attempt::progress(&applied);
+        let progress = self.progress(&applied);
         let installed = revision_states(&sets).installed.map(installed_by);
         let outcome = Outcome {
             installed: installed.map_or(Installed::Nothing, Installed::Bundle),
@@ -139,10 +139,10 @@ impl Attempt<'_> {
             let applied = Box::pin(self.apply_bundle((cache, sets), account, &bundle)).await;
             return (Deprecations::Unknown, applied);
         }
-        let resolved = installed.map(|bundle| InstalledExtensionBundle {
-            name: bundle.name,
-            version: bundle.version,
-            release: bundle.release,
+        let resolved = installed.as_ref().map(|bundle| InstalledExtensionBundle {
+            name: bundle.name.clone(),
+            version: bundle.version.clone(),
+            release: bundle.release.clone(),
         });
         let explicit = self.context.features.explicit_releases;
         match resolve::resolve(self.extension, explicit, resolved.as_ref(), self.input) {
@@ -156,6 +156,13 @@ impl Attempt<'_> {
                 Box::pin(self.keep_object_set((cache, sets), account)).await,
             ),
             Resolution::Chosen(choice) => {
+                let deprecations = Deprecations::Known(choice.deprecation.clone());
+                match self.may_install(&choice, installed.as_ref()).await {
+                    Ok(true) => {}
+                    // The controller of ClusterObjectSets repairs what is installed.
+                    Ok(false) => return (deprecations, Ok(AppliedObjects::default())),
+                    Err(failure) => return (deprecations, Err(failure)),
+                }
                 let InstalledBundle { name, version, release, image } =
                     installed_bundle(self.context, &choice);
                 let package = self.extension.spec.source.catalog.as_ref();
@@ -163,7 +170,7 @@ impl Attempt<'_> {
                 let package = package.unwrap_or_default();
                 let bundle = BundleIdentity { package, name, version, release, image };
                 let applied = Box::pin(self.apply_bundle((cache, sets), account, &bundle)).await;
-                (Deprecations::Known(choice.deprecation.clone()), applied)
+                (deprecations, applied)
             }
         }
     }

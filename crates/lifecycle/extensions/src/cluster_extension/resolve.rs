@@ -1,6 +1,7 @@
 //! Resolution of an extension: the ClusterCatalogs of the cluster as input, and a fingerprint of all that
 //! the result depends on.
 
+use super::dependencies;
 use crate::context::Context;
 use mainstay_api::{AvailabilityMode, ClusterCatalog, ClusterExtension};
 use mainstay_resolver::extension::{
@@ -157,6 +158,7 @@ fn request(extension: &ClusterExtension, explicit_releases: bool) -> ExtensionRe
         },
         selector: filter.selector.clone(),
         explicit_releases,
+        dependencies: dependencies::policy(extension),
     }
 }
 

@@ -7,6 +7,7 @@ mod approved_authors;
 mod chaos;
 mod cluster_catalogs;
 mod cluster_extensions;
+mod dependencies;
 mod extension_kills;
 mod extensions;
 mod hostile;

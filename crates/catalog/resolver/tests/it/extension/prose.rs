@@ -151,6 +151,7 @@ fn explanation_of_an_invalid_request_or_bundle() {
 
     bundle `pkg.v2.0.0` of catalog `a` cannot be installed
       because it asks for other operators by `olm.gvk.required`, which extensions cannot
+      → let the controller of Mainstay install it once they are there: annotate the ClusterExtension with `mainstay.dev/dependencies=Require`
       → ask for version `1.0.0`: that gives `pkg.v1.0.0` of catalog `a`
     "#);
 }

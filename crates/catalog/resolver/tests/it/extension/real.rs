@@ -99,16 +99,16 @@ fn package_content_has_the_properties_of_its_bundles() {
                 &*bundle.name,
                 &*bundle.version,
                 bundle.release.as_deref(),
-                bundle.dependency.as_deref(),
+                bundle.dependencies().map(|property| &*property.kind).collect::<Vec<_>>(),
             )
         })
         .collect();
     assert_eq!(
         said,
         [
-            ("tea-v3.0.0-7", "3.0.0", Some("7"), Some("olm.gvk.required")),
-            ("tea.v1", "1.0.0+4", None, None),
-            ("tea.v2", "2.0.0+4", Some(""), None),
+            ("tea-v3.0.0-7", "3.0.0", Some("7"), vec!["olm.gvk.required", "olm.constraint"]),
+            ("tea.v1", "1.0.0+4", None, vec![]),
+            ("tea.v2", "2.0.0+4", Some(""), vec![]),
         ]
     );
     let catalogs = [extension::InputCatalog::new("c", InputCatalogContent::Ready(&catalog))];

@@ -3,7 +3,7 @@
 use mainstay_resolver::extension::{
     self, CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionRequest,
     InputCatalog, InputCatalogContent, InstalledExtensionBundle, PackageBundle, PackageContent,
-    UpgradePolicy,
+    PackageProperty, UpgradePolicy,
 };
 use mainstay_updates::{EntryEdges, Graph};
 use serde::Deserialize;
@@ -170,6 +170,7 @@ impl Scenario {
             },
             selector: request.selector.clone(),
             explicit_releases: self.explicit_releases,
+            ..ExtensionRequest::default()
         }
     }
 
@@ -319,14 +320,16 @@ impl Package {
     fn package_content(&self, package: &str) -> PackageContent {
         let bundle = |bundle: &Entry| {
             let bundle = bundle.fields(package);
-            let dependency =
-                bundle.properties.iter().find(|kind| PackageBundle::is_dependency(kind));
+            let properties = bundle
+                .properties
+                .iter()
+                .map(|kind| PackageProperty { kind: kind.as_str().into(), json: "{}".into() });
             PackageBundle {
                 name: bundle.name.into(),
                 version: bundle.version.into(),
                 release: bundle.release.map(Into::into),
                 image: bundle.image.into(),
-                dependency: dependency.map(|kind| kind.as_str().into()),
+                properties: properties.collect(),
             }
         };
         let mut graph = Graph::builder(package);

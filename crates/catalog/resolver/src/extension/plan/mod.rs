@@ -1,0 +1,408 @@
+//! Installation plans: an extension with all extensions that it needs.
+//!
+//! ```text
+//! request ─► bundle ─► dependencies ─┬─► met by the cluster
+//!              ▲                     └─► package: that one, or the one that provides it ─┐
+//!              └──────────── all demands on the package ◄──────────────────────────────┘
+//! ```
+//!
+//! The plan is a function of its input. The version of each package is the one that the controller would
+//! choose within all ranges that dependents require, so that the plan says what will be installed. A demand
+//! that is found late changes an earlier choice: then planning starts again with all demands found so far.
+
+mod choose;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use super::dependency::{Dependency, DependencyPolicy, Provider, ProviderSource};
+use super::package_content::PackageContent;
+use super::pick::{ExtensionChoice, ExtensionFailureKind};
+use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent};
+use choose::Pick;
+use mainstay_cause::Cause;
+use mainstay_gocompat::quote;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often planning starts again at most. Each start has a demand more.
+const MAX_ROUNDS: usize = 200;
+
+/// A ClusterCatalog with all its packages.
+#[derive(Clone, Debug)]
+pub struct PlanCatalog {
+    /// The catalog. With the content `Package`, its packages are those of [`Self::packages`].
+    pub catalog: InputCatalog<'static>,
+    /// Its packages by name, each with the reason why it cannot be read, if so.
+    pub packages: BTreeMap<String, Result<PackageContent, String>>,
+}
+
+impl PlanCatalog {
+    /// The catalog as the resolution of a package sees it.
+    fn view(&self, package: &str) -> InputCatalog<'_> {
+        let content = match (&self.catalog.content, self.packages.get(package)) {
+            (InputCatalogContent::Package(_), None) => InputCatalogContent::Package(None),
+            (InputCatalogContent::Package(_), Some(Ok(content))) => {
+                InputCatalogContent::Package(Some(content))
+            }
+            (InputCatalogContent::Package(_), Some(Err(error))) => InputCatalogContent::Failed(
+                format!("error loading package {}: {error}", quote(package)),
+            ),
+            (other, _) => other.clone(),
+        };
+        InputCatalog { content, ..self.catalog.clone() }
+    }
+}
+
+/// A ClusterExtension of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingExtension {
+    /// Its name.
+    pub name: String,
+    /// Its package.
+    pub package: String,
+    /// The version of its installed bundle; none if nothing is installed yet.
+    pub version: Option<String>,
+}
+
+/// What an installation plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInput<'i> {
+    /// The request of the extension to install.
+    pub request: &'i ExtensionRequest,
+    /// The catalogs of the cluster.
+    pub catalogs: &'i [PlanCatalog],
+    /// The ClusterExtensions of the cluster.
+    pub extensions: &'i [ExistingExtension],
+    /// What the cluster provides: extensions with an installed bundle, and CustomResourceDefinitions.
+    pub providers: &'i [Provider],
+    /// The packages that the user prefers where several provide the same.
+    pub preferred: &'i [String],
+}
+
+/// The extensions to create, and what is there already.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstallPlan {
+    /// The extensions to create, dependencies first. The last one is the requested one.
+    pub steps: Vec<PlanStep>,
+    /// The dependencies that the cluster meets.
+    pub present: Vec<PresentDependency>,
+}
+
+/// An extension to create.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanStep {
+    /// Its package.
+    pub package: String,
+    /// Its bundle.
+    pub choice: ExtensionChoice,
+    /// Its `spec.source.catalog.version`; empty for all versions.
+    pub version: String,
+    /// The catalog to select, if several of the same priority have the package.
+    pub catalog: Option<String>,
+    /// Why it is needed: the bundles that depend on it. Empty only for the requested extension.
+    pub needed_by: Vec<Demand>,
+    /// Whether it depends on a later step: its dependencies are satisfied only when that is installed.
+    pub needs_later: bool,
+}
+
+/// A dependency, and the bundle that has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demand {
+    /// The bundle.
+    pub bundle: String,
+    /// The dependency.
+    pub dependency: Dependency,
+}
+
+/// A dependency that the cluster meets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PresentDependency {
+    /// The bundle that depends on it, and the dependency.
+    pub demand: Demand,
+    /// What meets it.
+    pub source: ProviderSource,
+    /// Whether it is a ClusterExtension of the package that has nothing installed yet.
+    pub is_pending: bool,
+}
+
+/// Plans the installation of an extension with all that it needs.
+///
+/// # Errors
+/// Why no set of extensions satisfies all dependencies, or which choice the user has to make.
+pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause>> {
+    let mut demands: BTreeMap<String, Vec<Demand>> = BTreeMap::new();
+    for _ in 0..MAX_ROUNDS {
+        match Planner::new(input, &demands).run() {
+            Ok(plan) => return Ok(plan),
+            Err(Stop::Failed(cause)) => return Err(cause),
+            Err(Stop::Again(package, demand)) => demands.entry(package).or_default().push(demand),
+        }
+    }
+    let cause = Cause::new(format!(
+        "the dependencies of package {} are too many to plan",
+        quote(&input.request.package)
+    ));
+    Err(Box::new(cause.remedy("install some of them first, with `mainstay extension install`")))
+}
+
+/// Why a round of planning ends early.
+enum Stop {
+    Failed(Box<Cause>),
+    /// A package that is chosen already has another demand.
+    Again(String, Demand),
+}
+
+impl From<Cause> for Stop {
+    fn from(cause: Cause) -> Self {
+        Self::Failed(Box::new(cause))
+    }
+}
+
+/// A round of planning.
+struct Planner<'p> {
+    input: &'p PlanInput<'p>,
+    demands: BTreeMap<String, Vec<Demand>>,
+    picks: BTreeMap<String, Pick>,
+    /// By package, the packages that it depends on, in the order of its dependencies.
+    edges: BTreeMap<String, Vec<String>>,
+    present: Vec<PresentDependency>,
+}
+
+impl<'p> Planner<'p> {
+    fn new(input: &'p PlanInput<'p>, demands: &BTreeMap<String, Vec<Demand>>) -> Self {
+        Self {
+            input,
+            demands: demands.clone(),
+            picks: BTreeMap::new(),
+            edges: BTreeMap::new(),
+            present: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Result<InstallPlan, Stop> {
+        let root = &self.input.request.package;
+        let pick = self.pick(root, None)?;
+        self.picks.insert(root.clone(), pick);
+        let mut queue = std::collections::VecDeque::from([root.clone()]);
+        while let Some(package) = queue.pop_front() {
+            let Some(pick) = self.picks.get(&package).cloned() else { continue };
+            for dependency in pick.choice.dependencies.clone() {
+                let demand = Demand { bundle: pick.choice.bundle.to_string(), dependency };
+                if let Some(provider) = demand.dependency.provider(self.input.providers) {
+                    let (source, is_pending) = (provider.source.clone(), false);
+                    self.present.push(PresentDependency { demand, source, is_pending });
+                    continue;
+                }
+                if let Some(needed) = self.add(demand, &pick.choice.catalog)? {
+                    if !self.edges.contains_key(&needed) && !queue.contains(&needed) {
+                        queue.push_back(needed.clone());
+                    }
+                    self.edges.entry(package.clone()).or_default().push(needed);
+                }
+            }
+            self.edges.entry(package).or_default();
+        }
+        Ok(order::plan(self.input, self.picks, &self.edges, &self.demands, self.present))
+    }
+
+    /// Makes the plan meet a demand. Returns the package that meets it, if it is in the plan.
+    fn add(&mut self, demand: Demand, catalog: &str) -> Result<Option<String>, Stop> {
+        let meets = |pick: &Pick| demand.dependency.is_met_by(&pick.provider);
+        let chosen = self.picks.iter().find(|(_, pick)| meets(pick)).map(|(name, _)| name.clone());
+        if let Some(package) = chosen {
+            self.note(&package, demand);
+            return Ok(Some(package));
+        }
+        let package = match demand.dependency.package() {
+            Some((package, _)) => package.to_owned(),
+            None => self.provider_package(&demand, catalog)?,
+        };
+        if let Some(existing) = self.input.extensions.iter().find(|one| one.package == package) {
+            if existing.version.is_some() {
+                return Err(outdated(existing, &demand).into());
+            }
+            let source = ProviderSource::Extension(existing.name.clone());
+            self.present.push(PresentDependency { demand, source, is_pending: true });
+            return Ok(None);
+        }
+        if self.picks.contains_key(&package) {
+            // Its choice did not know of the demand.
+            return Err(Stop::Again(package, demand));
+        }
+        self.note(&package, demand);
+        let pick = self.pick(&package, Some(catalog))?;
+        self.picks.insert(package.clone(), pick);
+        Ok(Some(package))
+    }
+
+    fn note(&mut self, package: &str, demand: Demand) {
+        let demands = self.demands.entry(package.to_owned()).or_default();
+        if !demands.contains(&demand) {
+            demands.push(demand);
+        }
+    }
+
+    /// The package that provides what no package is named for: of the highest priority, then one whose newest
+    /// bundle provides it.
+    fn provider_package(&self, demand: &Demand, catalog: &str) -> Result<String, Cause> {
+        let packages: BTreeSet<&String> =
+            self.input.catalogs.iter().flat_map(|catalog| catalog.packages.keys()).collect();
+        let (mut found, mut in_several) = (Vec::new(), Vec::new());
+        for package in packages {
+            match self.best(package, std::slice::from_ref(demand), Some(catalog)) {
+                Ok(Some(pick)) => found.push((package, pick)),
+                Err(failure) if failure.kind == ExtensionFailureKind::Ambiguous => {
+                    if self.may_provide(package, demand) {
+                        in_several.push(package);
+                    }
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        let provides = |package: &&String| {
+            found.iter().any(|(found, _)| found == package) || in_several.contains(package)
+        };
+        if let Some(preferred) = self.input.preferred.iter().find(provides) {
+            return Ok(preferred.clone());
+        }
+        let count = found.len() + in_several.len();
+        let highest = found.iter().map(|(_, pick)| pick.priority).max();
+        found.retain(|(_, pick)| Some(pick.priority) == highest);
+        if found.iter().any(|(_, pick)| !pick.is_pinned) {
+            found.retain(|(_, pick)| !pick.is_pinned);
+        }
+        match (found.as_slice(), in_several.as_slice()) {
+            ([(package, _)], _) => Ok((*package).clone()),
+            // Its choice says between which catalogs the user has to decide.
+            ([], [package]) => Ok((*package).clone()),
+            ([], []) => Err(self.no_provider(demand)),
+            (found, in_several) => {
+                let lines = found.iter().map(|(package, pick)| {
+                    let ExtensionChoice { bundle, catalog, .. } = &pick.choice;
+                    let priority = pick.priority;
+                    (
+                        *package,
+                        format!("{bundle} of ClusterCatalog {catalog} (priority {priority})"),
+                    )
+                });
+                let several = in_several.iter().map(|package| {
+                    (*package, "in several ClusterCatalogs of the same priority".to_owned())
+                });
+                let shown: Vec<(&String, String)> =
+                    if found.is_empty() { several.collect() } else { lines.collect() };
+                Err(many_providers(demand, &shown, count - shown.len()))
+            }
+        }
+    }
+
+    /// Whether a bundle of a package, in any catalog, meets a demand.
+    fn may_provide(&self, package: &str, demand: &Demand) -> bool {
+        let contents =
+            self.input.catalogs.iter().filter_map(|catalog| catalog.packages.get(package));
+        contents
+            .filter_map(|content| content.as_ref().ok())
+            .flat_map(PackageContent::bundles)
+            .any(|bundle| demand.dependency.is_met_by(&Provider::bundle(bundle)))
+    }
+
+    /// The cause that no catalog has a provider.
+    fn no_provider(&self, demand: &Demand) -> Cause {
+        let unread = self.input.catalogs.iter().filter_map(|catalog| {
+            let why = catalog.catalog.read_error().filter(|_| catalog.catalog.available)?;
+            Some(Cause::new(format!("ClusterCatalog {} is not read: {why}", catalog.catalog.name)))
+        });
+        Cause::new(format!("no bundle of any catalog provides {}", demand.dependency))
+            .because(Cause::new(format!("bundle {} requires it", demand.bundle)))
+            .because_all(unread)
+            .remedy("add a ClusterCatalog with a provider, or install the provider in another way")
+    }
+
+    /// The cause that no bundle of a package meets all demands.
+    fn conflict(&self, package: &str) -> Cause {
+        let demands = self.demands.get(package).map(Vec::as_slice).unwrap_or_default();
+        let reasons = demands.iter().map(|demand| {
+            Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency))
+        });
+        let root = self.input.request;
+        let is_root = root.package == package;
+        let has_package =
+            self.input.catalogs.iter().any(|catalog| catalog.packages.contains_key(package));
+        let what = if !has_package {
+            format!("no catalog has package {}", quote(package))
+        } else if demands.len() > 1 || is_root {
+            format!("no bundle of package {} meets all demands", quote(package))
+        } else {
+            format!("no bundle of package {} meets the demand", quote(package))
+        };
+        let mut cause = Cause::new(what).because_all(reasons);
+        if is_root && !root.version.is_empty() {
+            cause = cause.because(Cause::new(format!("the requested version is {}", root.version)));
+        }
+        if has_package {
+            let offered = self.offered(package);
+            cause = cause.because(Cause::new(format!("the catalogs have {offered}")));
+        }
+        cause.remedy("install another version of the dependent, with --version RANGE").remedy(
+            "or install its dependency in another way, and accept the bundle with --dependencies Ignore",
+        )
+    }
+
+    /// The newest versions of a package, as text.
+    fn offered(&self, package: &str) -> String {
+        let versions = self.versions(package);
+        let names: Vec<String> =
+            versions.iter().take(5).map(|version| version.to_string()).collect();
+        let more = versions.len().saturating_sub(names.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("version {}{more}", names.join(", "))
+    }
+
+    /// The request for a package.
+    fn request(&self, package: &str) -> ExtensionRequest {
+        let root = self.input.request;
+        if root.package == package {
+            return ExtensionRequest { dependencies: DependencyPolicy::Require, ..root.clone() };
+        }
+        ExtensionRequest {
+            package: package.to_owned(),
+            explicit_releases: root.explicit_releases,
+            dependencies: DependencyPolicy::Require,
+            ..ExtensionRequest::default()
+        }
+    }
+}
+
+/// The cause that an extension of the cluster has a version that does not meet a demand.
+fn outdated(existing: &ExistingExtension, demand: &Demand) -> Cause {
+    let ExistingExtension { name, version, .. } = existing;
+    let version = version.as_deref().unwrap_or_default();
+    let cause = Cause::new(format!(
+        "ClusterExtension {name} has version {version}, which does not meet a demand"
+    ))
+    .because(Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency)));
+    let range = demand.dependency.package().and_then(|(_, range)| choose::range_text(range));
+    match range {
+        Some(range) => {
+            cause.remedy(format!("update it: mainstay extension update {name} --version '{range}'"))
+        }
+        None => {
+            cause.remedy(format!("update it: mainstay extension update {name} --version RANGE"))
+        }
+    }
+}
+
+fn many_providers(demand: &Demand, found: &[(&String, String)], others: usize) -> Cause {
+    let mut cause = Cause::new(format!("several packages provide {}", demand.dependency))
+        .because(Cause::new(format!("bundle {} requires it", demand.bundle)));
+    for (package, what) in found {
+        cause = cause
+            .because(Cause::new(format!("package {package}: {what}")))
+            .remedy(format!("choose it with --dependency {package}"));
+    }
+    if others > 0 {
+        cause = cause.because(Cause::new(format!(
+            "{others} more, in catalogs of lower priority or in older versions only"
+        )));
+    }
+    cause
+}

@@ -1,0 +1,56 @@
+//! Order of a plan: dependencies first.
+
+use super::choose::Pick;
+use super::{Demand, InstallPlan, PlanInput, PlanStep, PresentDependency};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Puts the chosen bundles in order. Of a cycle, the extension that is reached first comes last.
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    mut picks: BTreeMap<String, Pick>,
+    edges: &BTreeMap<String, Vec<String>>,
+    demands: &BTreeMap<String, Vec<Demand>>,
+    present: Vec<PresentDependency>,
+) -> InstallPlan {
+    let mut ordered: Vec<String> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let root = input.request.package.as_str();
+    // Each entry: a package and the number of its dependencies that were visited.
+    let mut path: Vec<(&str, usize)> = vec![(root, 0)];
+    seen.insert(root);
+    while let Some((package, at)) = path.last_mut() {
+        let needed = edges.get(*package).and_then(|needed| needed.get(*at));
+        *at += 1;
+        match needed {
+            Some(needed) if seen.insert(needed) => path.push((needed, 0)),
+            Some(_) => {}
+            None => {
+                ordered.push((*package).to_owned());
+                path.pop();
+            }
+        }
+    }
+    let bundles: BTreeSet<String> =
+        picks.values().map(|pick| pick.choice.bundle.to_string()).collect();
+    let place: BTreeMap<&str, usize> =
+        ordered.iter().enumerate().map(|(at, package)| (package.as_str(), at)).collect();
+    let step = |(at, package): (usize, &String)| {
+        let needs_later = edges
+            .get(package)
+            .is_some_and(|needed| needed.iter().any(|other| place.get(&**other) > Some(&at)));
+        let Pick { choice, version, catalog, .. } = picks.remove(package)?;
+        let demands = demands.get(package).into_iter().flatten();
+        // Demands of bundles that were chosen in earlier rounds only do not count.
+        let needed_by = demands.filter(|demand| bundles.contains(&demand.bundle)).cloned();
+        Some(PlanStep {
+            package: package.clone(),
+            choice,
+            version,
+            catalog,
+            needed_by: needed_by.collect(),
+            needs_later,
+        })
+    };
+    let steps = ordered.iter().enumerate().filter_map(step).collect();
+    InstallPlan { steps, present }
+}
