@@ -9,8 +9,9 @@ use crate::request::{CatalogName, FolderOverride, PriorityOverride, WhatIfChange
 use crate::state::ClusterState;
 use mainstay_object::{Gvk, Object};
 use mainstay_resolver::extension::{
-    self, ExtensionChoice, ExtensionFailureKind, ExtensionRequest, InputCatalog,
-    InputCatalogContent, InstalledExtensionBundle, PackageContent, UpgradePolicy, resolve,
+    self, Dependency, ExtensionChoice, ExtensionFailureKind, ExtensionRequest, InputCatalog,
+    InputCatalogContent, InstalledExtensionBundle, PackageContent, ProviderSource, UpgradePolicy,
+    cluster_providers, resolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -81,6 +82,9 @@ pub struct ExtensionPath {
     pub hops: Vec<ExtensionChoice>,
     /// The end of the path.
     pub end: ExtensionEnd,
+    /// What the next bundle requires beside itself, each with what satisfies it among the
+    /// ClusterExtensions of the state.
+    pub required: Vec<(Dependency, Option<ProviderSource>)>,
 }
 
 /// The end of the upgrade path of a ClusterExtension.
@@ -194,7 +198,10 @@ impl ExtensionsWhatIf {
 
 /// The path of each ClusterExtension, by name.
 fn paths(state: &ClusterState, catalogs: &BTreeMap<String, ClusterCatalog>) -> Vec<ExtensionPath> {
-    let paths = state.extensions.iter().map(|object| ExtensionPath::of(object, catalogs));
+    let paths = state
+        .extensions
+        .iter()
+        .map(|object| ExtensionPath::of(object, catalogs).with_required(&state.extensions));
     let mut paths: Vec<ExtensionPath> = paths.collect();
     paths.sort_by(|a, b| a.name.cmp(&b.name));
     paths
@@ -330,7 +337,20 @@ impl ExtensionPath {
             }
         };
         let (name, package) = (object.name().to_owned(), request.package.clone());
-        Self { name, package, request, installed, hops, end }
+        Self { name, package, request, installed, hops, end, required: Vec::new() }
+    }
+
+    /// Says what the next bundle requires, and which extensions provide it.
+    fn with_required(mut self, extensions: &[Object]) -> Self {
+        let others = extensions.iter().filter(|other| other.name() != self.name);
+        let providers = cluster_providers(others, []);
+        let next = self.hops.first().into_iter().flat_map(|next| &next.dependencies);
+        let required = next.map(|dependency| {
+            let provider = dependency.provider(&providers);
+            (dependency.clone(), provider.map(|provider| provider.source.clone()))
+        });
+        self.required = required.collect();
+        self
     }
 
     /// Whether the first resolution fails.

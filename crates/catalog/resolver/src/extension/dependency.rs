@@ -10,11 +10,13 @@
 //! * A constraint is met by one provider that meets all its parts, as in OLM classic. The properties that a
 //!   CEL rule sees are the package, the version and the APIs of the provider.
 
+use super::api_range::common_range;
 use super::package_content::{PackageBundle, PackageProperty};
 use crate::candidates::MAX_LOOKUP_STEPS;
 use crate::predicate::{self, Predicate, RequirementError};
 use crate::property::{BundleProperty, Facts, OperatorApi};
 use mainstay_gocompat::quote;
+use mainstay_object::Object;
 use mainstay_version::Range;
 use serde_json::json;
 use std::fmt;
@@ -22,6 +24,10 @@ use std::fmt;
 /// The annotation of a ClusterExtension that says what happens to bundles with dependencies: see
 /// [`DependencyPolicy`].
 pub const DEPENDENCIES_ANNOTATION: &str = "mainstay.dev/dependencies";
+
+/// Labels of the objects of a ClusterExtension: kind and name of their owner.
+const OWNER_KIND_LABEL: &str = "olm.operatorframework.io/owner-kind";
+const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
 
 /// What happens to bundles with dependencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +42,15 @@ pub enum DependencyPolicy {
 }
 
 impl DependencyPolicy {
+    /// Its value of [`DEPENDENCIES_ANNOTATION`]; none for [`DependencyPolicy::Refuse`].
+    pub const fn value(self) -> Option<&'static str> {
+        match self {
+            Self::Refuse => None,
+            Self::Require => Some("Require"),
+            Self::Ignore => Some("Ignore"),
+        }
+    }
+
     /// The policy of a value of [`DEPENDENCIES_ANNOTATION`]; an absent or unknown value means
     /// [`DependencyPolicy::Refuse`].
     pub fn of(value: Option<&str>) -> Self {
@@ -87,6 +102,12 @@ impl Dependency {
             },
             _ => None,
         }
+    }
+
+    /// The range of its package as `spec.source.catalog.version`; none if it asks for something else, or the
+    /// API cannot express the range.
+    pub fn version_range(&self) -> Option<String> {
+        common_range(&[self.package()?.1])
     }
 
     /// The API, if it asks for one.
@@ -237,6 +258,48 @@ impl Provider {
             facts,
         }
     }
+}
+
+/// What a cluster provides, by its ClusterExtensions and CustomResourceDefinitions: extensions that have a
+/// bundle installed, with their APIs, then CustomResourceDefinitions.
+pub fn cluster_providers<'o>(
+    extensions: impl IntoIterator<Item = &'o Object>,
+    crds: impl IntoIterator<Item = &'o Object>,
+) -> Vec<Provider> {
+    let crds: Vec<(&Object, Vec<OperatorApi>)> =
+        crds.into_iter().map(|crd| (crd, established_apis(crd))).collect();
+    let extensions = extensions.into_iter().filter(|extension| !extension.is_terminating());
+    let mut providers: Vec<Provider> = extensions
+        .filter_map(|extension| {
+            let package = extension.str(&["spec", "source", "catalog", "packageName"])?;
+            let version = extension.str(&["status", "install", "bundle", "version"])?;
+            let own = crds.iter().filter(|(crd, _)| owner(crd) == Some(extension.name()));
+            let apis = own.flat_map(|(_, apis)| apis.iter().cloned());
+            Some(Provider::extension(extension.name(), package, version, apis))
+        })
+        .collect();
+    let served = crds.into_iter().filter(|(_, apis)| !apis.is_empty());
+    providers.extend(served.map(|(crd, apis)| Provider::crd(crd.name(), apis)));
+    providers
+}
+
+/// The APIs that an established CustomResourceDefinition serves; none while it is being deleted.
+pub fn established_apis(crd: &Object) -> Vec<OperatorApi> {
+    if crd.is_terminating() || crd.condition("Established") != Some("True") {
+        return Vec::new();
+    }
+    let text = |path: &[&str]| crd.str(path).unwrap_or_default();
+    let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
+    let versions = crd.array(&["spec", "versions"]).iter();
+    let served = versions.filter(|version| version["served"] == true);
+    let names = served.filter_map(|version| version["name"].as_str());
+    names.map(|version| OperatorApi::new(group, version, kind)).collect()
+}
+
+/// The name of the ClusterExtension that has an object, by its labels.
+fn owner(object: &Object) -> Option<&str> {
+    let is_extension = object.label(OWNER_KIND_LABEL) == Some("ClusterExtension");
+    object.label(OWNER_NAME_LABEL).filter(|_| is_extension)
 }
 
 /// The dependencies of a bundle that nothing meets. Displays as the message of a condition.

@@ -60,6 +60,7 @@
 //!
 //! [`Cause`]: mainstay_cause::Cause
 
+mod api_range;
 mod bundle_match;
 mod consequence;
 mod dependency;
@@ -78,7 +79,7 @@ pub use bundle_match::{BundleMatch, UnmetCriteria};
 pub use consequence::{Consequence, consequence};
 pub use dependency::{
     DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, Provider, ProviderSource,
-    UNMET_DEPENDENCIES, UnmetDependencies,
+    UNMET_DEPENDENCIES, UnmetDependencies, cluster_providers, established_apis,
 };
 pub use documents::{read_package, read_packages};
 pub use filter_counts::{BundleCounts, CatalogCounts};

@@ -139,6 +139,7 @@ impl Extensions {
             installed: path.installed.clone(),
             result,
             unread: Vec::new(),
+            unmet: None,
         })
     }
 
@@ -182,6 +183,16 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
         line(out, "now", now);
         chain(out, "then", then);
     }
+    for (dependency, source) in &path.required {
+        let state = match source {
+            Some(source) => format!("satisfied by {source}"),
+            None if dependency.concerns_apis() => {
+                format!("see: mainstay why clusterextension/{}", path.name)
+            }
+            None => "not satisfied by the ClusterExtensions of this state".to_owned(),
+        };
+        line(out, "requires", &escape_controls(&format!("{dependency}: {state}")));
+    }
     match &path.end {
         ExtensionEnd::Best => line(out, "end", "the best version that the spec allows"),
         ExtensionEnd::Stranded(best) => {
@@ -221,6 +232,13 @@ fn path_value(path: &ExtensionPath) -> Value {
         "hops": hops.collect::<Vec<_>>(),
         "end": {"kind": kind, "bundle": last},
     });
+    if !path.required.is_empty() {
+        let required = path.required.iter().map(|(dependency, source)| {
+            let source = source.as_ref().map(ToString::to_string);
+            json!({"dependency": dependency.to_string(), "satisfiedBy": source})
+        });
+        value["required"] = required.collect();
+    }
     if let Some(best) = best {
         value["end"]["head"] = json!(best);
     }

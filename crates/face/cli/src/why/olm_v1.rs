@@ -59,9 +59,19 @@ pub(super) async fn read(
     };
     let resolution = match extension.as_ref().filter(is_live) {
         Some(extension) if !hides(&listing, &CLUSTER_CATALOG) => {
-            let catalogs = listing.objects.iter();
-            let catalogs = catalogs.filter(|object| object.kind() == CLUSTER_CATALOG.kind);
-            Some(resolve(cluster, extension, catalogs.cloned().collect()).await)
+            let catalogs = of_kind(&listing, &CLUSTER_CATALOG);
+            let mut resolution = resolve(cluster, extension, &catalogs).await;
+            if resolution.concerns_apis() {
+                let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
+                add_if_served(&mut listing, cluster, crds, None, &BTreeSet::new()).await?;
+            }
+            let crds = of_kind(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION);
+            let extensions = of_kind(&listing, &CLUSTER_EXTENSION);
+            if !resolution.concerns_apis() || !hides(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION)
+            {
+                resolution.check_dependencies(extension, &extensions, &crds);
+            }
+            Some(resolution)
         }
         _ => None,
     };
@@ -80,6 +90,10 @@ fn cluster_objects(listing: Listing, resolution: Option<ExtensionResolution>) ->
 fn find<'l>(listing: &'l Listing, kind: &Resource, name: &str) -> Option<&'l Object> {
     let matches = |object: &&Object| object.kind() == kind.kind && object.name() == name;
     listing.objects.iter().find(matches)
+}
+
+fn of_kind(listing: &Listing, kind: &Resource) -> Vec<Object> {
+    listing.objects.iter().filter(|object| object.kind() == kind.kind).cloned().collect()
 }
 
 fn hides(listing: &Listing, kind: &Resource) -> bool {
@@ -165,19 +179,20 @@ pub(crate) async fn resolve_extension(
     extension: &Object,
 ) -> Result<ExtensionResolution, ClusterReadError> {
     let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
-    Ok(resolve(cluster, extension, catalogs).await)
+    Ok(resolve(cluster, extension, &catalogs).await)
 }
 
-/// Resolves a ClusterExtension with the ClusterCatalogs that the cluster serves.
-async fn resolve(
+/// Resolves a ClusterExtension with the ClusterCatalogs that the cluster serves. What its bundle lacks is
+/// missing from the result: see [`ExtensionResolution::check_dependencies`].
+pub(crate) async fn resolve(
     cluster: &impl ClusterHandle,
     extension: &Object,
-    catalogs: Vec<Object>,
+    catalogs: &[Object],
 ) -> ExtensionResolution {
     let package = extension.str(&["spec", "source", "catalog", "packageName"]).unwrap_or_default();
-    let selected = selected_catalogs(extension, &catalogs);
+    let selected = selected_catalogs(extension, catalogs);
     let mut contents = Vec::with_capacity(catalogs.len());
-    for catalog in &catalogs {
+    for catalog in catalogs {
         let content = if selected.contains(catalog.name()) {
             package_content(cluster, catalog, package).await
         } else {

@@ -1,7 +1,7 @@
 //! Extension resolutions as JSON.
 
 use mainstay_explain::ExtensionResolution;
-use mainstay_resolver::extension::{CatalogCounts, CatalogEvaluation, CatalogResult};
+use mainstay_resolver::extension::{CatalogCounts, CatalogEvaluation, CatalogResult, Dependency};
 use serde_json::{Value, json};
 
 /// A resolution: the choice or the failure, and what each filter left.
@@ -31,11 +31,21 @@ pub(crate) fn value(resolution: &ExtensionResolution) -> Value {
                 "bundle": choice.bundle,
                 "version": choice.version.to_string(),
                 "image": choice.image,
+                "dependencies": texts(&choice.dependencies),
             });
+            if let Some(unmet) = &resolution.unmet {
+                let unmet: Vec<&Dependency> = unmet.unmet.iter().map(|(one, _)| one).collect();
+                value["unsatisfied"] = texts(unmet);
+            }
         }
         Err(failure) => value["error"] = json!(failure.message),
     }
     value
+}
+
+/// Dependencies as texts.
+fn texts<'d>(dependencies: impl IntoIterator<Item = &'d Dependency>) -> Value {
+    dependencies.into_iter().map(ToString::to_string).collect()
 }
 
 fn catalog_value(resolution: &ExtensionResolution, result: &CatalogResult) -> Value {

@@ -1,7 +1,7 @@
 //! ClusterExtensions: why one is not installed as its spec says, or does not work.
 
 use super::failure::{FailedInstallation, is_resolution, resolved_bundle};
-use super::{ReportedCondition, cluster_catalog, object_set, owned_objects, removal};
+use super::{ReportedCondition, cluster_catalog, dependencies, object_set, owned_objects, removal};
 use crate::{ClusterObjects, Finding, workload};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -66,6 +66,9 @@ fn spec_causes(cluster: &ClusterObjects, extension: &Object) -> Vec<Cause> {
             let cause = Cause::new(text_or(progressing.message, "its objects are being applied"));
             causes.push(cause.because_all(sets));
             return causes;
+        }
+        _ if dependencies::is_about_dependencies(progressing.message) => {
+            causes.push(dependencies::cause(cluster, extension, progressing.message));
         }
         _ if is_resolution(progressing.message) => {
             causes.push(resolution_cause(cluster, progressing.message));
@@ -217,6 +220,7 @@ fn notes(cluster: &ClusterObjects, extension: &Object, is_healthy: bool) -> Vec<
             notes.push(format!("{kind}: {message}"));
         }
     }
+    notes.extend(dependencies::annotation_note(extension));
     let Some(resolution) = &cluster.resolution else { return notes };
     for (name, why) in &resolution.unread {
         let reasons: Vec<&str> = why.children().iter().map(Cause::what).collect();

@@ -6,6 +6,7 @@
 //! ```
 
 mod cluster_catalog;
+mod dependencies;
 mod extension;
 mod failure;
 mod object_set;

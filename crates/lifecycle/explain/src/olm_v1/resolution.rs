@@ -4,9 +4,10 @@
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_resolver::extension::{
-    BundleCounts, CatalogCounts, CatalogEvaluation, CatalogResult, ExtensionChoice,
-    ExtensionFailure, ExtensionFailureKind, ExtensionRequest, InputCatalog, InputCatalogContent,
-    InstalledExtensionBundle, PackageContent, UpgradePolicy, resolve,
+    BundleCounts, CatalogCounts, CatalogEvaluation, CatalogResult, Dependency, DependencyPolicy,
+    ExtensionChoice, ExtensionFailure, ExtensionFailureKind, ExtensionRequest, InputCatalog,
+    InputCatalogContent, InstalledExtensionBundle, PackageContent, UnmetDependencies,
+    UpgradePolicy, cluster_providers, resolve,
 };
 use std::collections::BTreeSet;
 
@@ -21,6 +22,8 @@ pub struct ExtensionResolution {
     pub result: Result<ExtensionChoice, Box<ExtensionFailure>>,
     /// The catalogs that the cluster serves, and that the caller could not read: name and reason.
     pub unread: Vec<(String, Cause)>,
+    /// The dependencies of the chosen bundle that the cluster lacks.
+    pub unmet: Option<UnmetDependencies>,
 }
 
 /// What the caller knows about a package in a ClusterCatalog.
@@ -69,7 +72,7 @@ impl ExtensionResolution {
         });
         let inputs: Vec<InputCatalog<'_>> = inputs.collect();
         let result = resolve(&request, installed.as_ref(), &inputs);
-        let mut resolution = Self { request, installed, result, unread: Vec::new() };
+        let mut resolution = Self { request, installed, result, unread: Vec::new(), unmet: None };
         // The selector decides which of them count.
         let is_unreadable = |name: &str| {
             resolution.considered().iter().any(|result| {
@@ -80,6 +83,29 @@ impl ExtensionResolution {
         unread.sort_by(|(one, _), (other, _)| one.cmp(other));
         resolution.unread = unread;
         resolution
+    }
+
+    /// Whether the chosen bundle depends on APIs, so that [`Self::check_dependencies`] needs the
+    /// CustomResourceDefinitions.
+    pub fn concerns_apis(&self) -> bool {
+        let choice = self.result.as_ref().ok();
+        choice.is_some_and(|choice| choice.dependencies.iter().any(Dependency::concerns_apis))
+    }
+
+    /// Checks the dependencies of the chosen bundle, if the extension requires them, against the
+    /// ClusterExtensions and CustomResourceDefinitions of the cluster.
+    pub fn check_dependencies(
+        &mut self,
+        extension: &Object,
+        extensions: &[Object],
+        crds: &[Object],
+    ) {
+        let Ok(choice) = &self.result else { return };
+        if self.request.dependencies == DependencyPolicy::Require {
+            let others = extensions.iter().filter(|other| other.name() != extension.name());
+            let providers = cluster_providers(others, crds);
+            self.unmet = UnmetDependencies::of(&choice.bundle, &choice.dependencies, &providers);
+        }
     }
 
     /// Whether the controller comes to the same result: it does not if the caller could not read a catalog

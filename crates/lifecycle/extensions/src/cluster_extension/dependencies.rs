@@ -21,7 +21,7 @@ use mainstay_object::{Object, builtin};
 use mainstay_resolver::OperatorApi;
 use mainstay_resolver::extension::{
     DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, ExtensionChoice, Provider,
-    UnmetDependencies,
+    UnmetDependencies, established_apis,
 };
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -76,22 +76,12 @@ impl EstablishedCrds {
     }
 }
 
-/// The kinds of an established CustomResourceDefinition; none of one that is not established, or is being
-/// deleted.
+/// The projection of a CustomResourceDefinition; none of one that serves nothing.
 fn established(crd: &Object) -> Option<EstablishedCrd> {
-    if crd.is_terminating() || crd.condition("Established") != Some("True") {
-        return None;
-    }
-    let text = |path: &[&str]| crd.str(path).unwrap_or_default();
-    let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
-    let served =
-        crd.array(&["spec", "versions"]).iter().filter(|version| version["served"] == true);
-    let names = served.filter_map(|version| version["name"].as_str());
+    let apis = established_apis(crd);
     let is_ours = crd.label(OWNER_KIND_LABEL) == Some(super::OWNER_KIND);
-    Some(EstablishedCrd {
-        apis: names.map(|version| OperatorApi::new(group, version, kind)).collect(),
-        extension: crd.label(OWNER_NAME_LABEL).filter(|_| is_ours).map(str::to_owned),
-    })
+    let extension = crd.label(OWNER_NAME_LABEL).filter(|_| is_ours).map(str::to_owned);
+    (!apis.is_empty()).then_some(EstablishedCrd { apis, extension })
 }
 
 /// Adds the extensions that accept bundles with dependencies.

@@ -1,5 +1,6 @@
 //! Choice of the bundle of a package that meets all demands.
 
+use super::super::api_range::common_range;
 use super::super::dependency::Provider;
 use super::super::pick::{
     ExtensionChoice, ExtensionFailureKind, UnexplainedFailure, choose_bundle,
@@ -9,14 +10,9 @@ use super::super::{bundle_match, pick};
 use super::{Demand, Planner};
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use mainstay_version::{
-    IntervalSet, Range, Version, VersionConstraint, VersionRelease, parse_strict,
-};
+use mainstay_version::{Range, VersionRelease};
 use serde_json::json;
 use std::collections::BTreeSet;
-
-/// The longest range that the API takes, in characters.
-const MAX_RANGE: usize = 64;
 
 /// A chosen bundle, and how the controller comes to choose it.
 #[derive(Clone, Debug)]
@@ -169,61 +165,4 @@ fn provider_of(
     let content = pick::package_content(view, package)?;
     let bundle = content.bundles().find(|bundle| bundle.name == choice.bundle)?;
     Some(Provider::bundle(bundle))
-}
-
-/// The range of the API with the versions that are in all of these ranges; empty for all versions. None if
-/// the API cannot express it.
-fn common_range(ranges: &[&Range]) -> Option<String> {
-    match ranges {
-        [] => Some(String::new()),
-        [range] => range_text(range),
-        ranges => {
-            let all =
-                ranges.iter().fold(IntervalSet::all(), |all, range| all.intersection(range.set()));
-            interval_text(&all)
-        }
-    }
-}
-
-/// A range of a dependency as a range of the API, whose language is another one. None if the API cannot
-/// express it.
-pub(super) fn range_text(range: &Range) -> Option<String> {
-    let text = range.as_str().trim();
-    let is_same = VersionConstraint::parse(text).is_ok_and(|constraint| {
-        has_no_release(&constraint.set().releases().difference(range.set()))
-    });
-    let has_other_signs = text.contains("==") || text.contains(" - ") || text.contains(',');
-    if is_same && !has_other_signs && text.chars().count() <= MAX_RANGE {
-        return Some(text.to_owned());
-    }
-    interval_text(range.set())
-}
-
-/// Whether all versions of a set are pre-releases.
-fn has_no_release(set: &IntervalSet) -> bool {
-    set.intervals().iter().all(|interval| {
-        let from = interval.from.to_string();
-        let release = from.split_once('-').map_or(&*from, |(release, _)| release);
-        let release = parse_strict(release);
-        release.is_ok_and(|release| interval.to.as_ref().is_some_and(|to| release >= *to))
-    })
-}
-
-/// Versions as a range of the API. Bounds are releases: the API does not choose pre-releases by a range of
-/// releases.
-fn interval_text(set: &IntervalSet) -> Option<String> {
-    let bound = |version: &Version| {
-        let text = version.to_string();
-        text.strip_suffix("-0").map(str::to_owned).unwrap_or(text)
-    };
-    let interval = |interval: &mainstay_version::Interval| {
-        let from =
-            (interval.from != Version::minimum()).then(|| format!(">={}", bound(&interval.from)));
-        let to = interval.to.as_ref().map(|to| format!("<{}", bound(to)));
-        let both: Vec<String> = from.into_iter().chain(to).collect();
-        if both.is_empty() { ">=0.0.0".to_owned() } else { both.join(" ") }
-    };
-    let parts: Vec<String> = set.intervals().iter().map(interval).collect();
-    let text = parts.join(" || ");
-    (!parts.is_empty() && text.chars().count() <= MAX_RANGE).then_some(text)
 }

@@ -380,8 +380,7 @@ fn outdated(existing: &ExistingExtension, demand: &Demand) -> Cause {
         "ClusterExtension {name} has version {version}, which does not meet a demand"
     ))
     .because(Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency)));
-    let range = demand.dependency.package().and_then(|(_, range)| choose::range_text(range));
-    match range {
+    match demand.dependency.version_range() {
         Some(range) => {
             cause.remedy(format!("update it: mainstay extension update {name} --version '{range}'"))
         }

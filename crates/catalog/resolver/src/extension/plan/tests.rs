@@ -283,19 +283,3 @@ fn package_in_two_catalogs_comes_from_that_of_its_dependent() {
     let failure = Cluster::default().failure(&[only, two, third]);
     assert!(failure.contains("several catalogs could be the source of package `b`"), "{failure}");
 }
-
-#[test]
-fn ranges_of_catalogs_become_ranges_of_the_api() {
-    for (range, expected) in [
-        (">=1.0.0 <2.0.0", Some(">=1.0.0 <2.0.0")),
-        ("1.2.0", Some("1.2.0")),
-        ("==1.2.0", Some(">=1.2.0 <1.2.1")),
-        (">=1.0.0 !1.3.0", Some(">=1.0.0 <1.3.0 || >=1.3.1")),
-        ("<=2.0.0 || >3.0.0", Some("<=2.0.0 || >3.0.0")),
-        ("!1.0.0 !2.0.0 !3.0.0 !4.0.0 !5.0.0 !6.0.0", None),
-        (">0.0.0", Some(">0.0.0")),
-    ] {
-        let text = choose::range_text(&mainstay_version::Range::parse(range).unwrap());
-        assert_eq!(text.as_deref(), expected, "{range}");
-    }
-}

@@ -1,0 +1,90 @@
+//! Dependencies that the cluster does not satisfy, with what would satisfy them.
+
+use crate::ClusterObjects;
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use mainstay_resolver::extension::{
+    DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, UNMET_DEPENDENCIES, UnmetDependencies,
+};
+
+/// Whether a message is about unsatisfied dependencies.
+pub(super) fn is_about_dependencies(message: &str) -> bool {
+    message.starts_with(UNMET_DEPENDENCIES)
+}
+
+/// The cause of unsatisfied dependencies.
+pub(super) fn cause(cluster: &ClusterObjects, extension: &Object, message: &str) -> Cause {
+    let name = extension.name();
+    let resolution = cluster.resolution.as_ref();
+    let unmet = resolution.and_then(|resolution| resolution.unmet.as_ref());
+    let Some(unmet) = unmet else {
+        let cause = Cause::new(message);
+        let is_satisfied = resolution
+            .is_some_and(|resolution| resolution.result.is_ok() && !resolution.concerns_apis());
+        return if is_satisfied {
+            cause.remedy("wait: the cluster satisfies them now")
+        } else {
+            cause.remedy("install what is named there; the controller then goes on at once")
+        };
+    };
+    let causes = unmet
+        .unmet
+        .iter()
+        .map(|(dependency, others)| dependency_cause(cluster, extension, dependency, others));
+    Cause::new(headline(unmet)).because_all(causes).remedy(format!(
+        "or accept the bundle without them: kubectl annotate clusterextension {name} --overwrite {DEPENDENCIES_ANNOTATION}=Ignore"
+    ))
+}
+
+fn headline(unmet: &UnmetDependencies) -> String {
+    match unmet.unmet.len() {
+        1 => format!("a dependency of bundle {} is not satisfied", unmet.bundle),
+        many => format!("{many} dependencies of bundle {} are not satisfied", unmet.bundle),
+    }
+}
+
+fn dependency_cause(
+    cluster: &ClusterObjects,
+    extension: &Object,
+    dependency: &Dependency,
+    others: &[(String, String)],
+) -> Cause {
+    let cause = Cause::new(format!("it requires {dependency}"));
+    let range = dependency.version_range();
+    let flag = range.map_or_else(String::new, |range| format!(" --version '{range}'"));
+    if let [(name, version), ..] = others {
+        return cause
+            .because(Cause::new(format!("ClusterExtension {name} has version {version}")))
+            .remedy(format!("update it: mainstay extension update {name}{flag}"));
+    }
+    if let Some((package, _)) = dependency.package() {
+        let same = cluster.of_kind("ClusterExtension").find(|other| {
+            other.str(&["spec", "source", "catalog", "packageName"]) == Some(package)
+        });
+        if let Some(same) = same {
+            let name = same.name();
+            return cause
+                .because(Cause::new(format!("ClusterExtension {name} has nothing installed")))
+                .remedy(format!("see why: mainstay why clusterextension/{name}"));
+        }
+        let namespace = extension.str(&["spec", "namespace"]).unwrap_or_default();
+        return cause.remedy(format!(
+            "install it: mainstay extension install {package} --package {package} --namespace {namespace}{flag}"
+        ));
+    }
+    if dependency.api().is_some() {
+        return cause
+            .remedy("install an operator that provides it, or its CustomResourceDefinition");
+    }
+    cause
+}
+
+/// A note about an annotation whose value means nothing.
+pub(super) fn annotation_note(extension: &Object) -> Option<String> {
+    let value = extension.annotation(DEPENDENCIES_ANNOTATION)?;
+    (DependencyPolicy::of(Some(value)) == DependencyPolicy::Refuse).then(|| {
+        format!(
+            "the annotation {DEPENDENCIES_ANNOTATION} has the unknown value {value:?} and no effect; write Require or Ignore"
+        )
+    })
+}
