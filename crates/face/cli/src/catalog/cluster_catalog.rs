@@ -112,7 +112,7 @@ pub(crate) async fn read_documents(
     Ok(files.into_iter().flat_map(|(_, bytes)| bytes.into_iter().chain(*b"\n")).collect())
 }
 
-async fn read_files(
+pub(super) async fn read_files(
     cluster: &impl ClusterHandle,
     catalog: &Object,
     package: Option<&str>,

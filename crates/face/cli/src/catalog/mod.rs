@@ -18,6 +18,7 @@ mod bundle_filter;
 pub(crate) mod cluster_catalog;
 mod graph;
 mod list;
+mod packages;
 mod open;
 mod render;
 mod rows;
@@ -27,6 +28,7 @@ mod updates;
 mod validate;
 
 pub(crate) use cluster_catalog::package_content;
+pub(crate) use packages::read_catalogs;
 pub(crate) use open::open;
 use open::{open_path, open_paths};
 

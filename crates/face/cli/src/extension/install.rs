@@ -4,6 +4,7 @@ use super::input::CommandInput;
 use super::spec::SpecArguments;
 use super::state::{self, InstallStage};
 use super::watch;
+use super::with_dependencies;
 use super::{
     REQUEST_TIMEOUT, RequestTimeout, print_object, report_warnings, say, values, wait,
     write_failure,
@@ -33,18 +34,30 @@ pub(super) struct Arguments {
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     #[command(flatten)]
-    spec: SpecArguments,
+    pub(super) spec: SpecArguments,
     #[command(flatten)]
-    waiting: WaitArguments,
+    pub(super) waiting: WaitArguments,
+    /// Also create the ClusterExtensions that the bundle needs, and those that they need.
+    ///
+    /// All get the annotation mainstay.dev/dependencies, which the controller of Mainstay knows. A preview says
+    /// why each is needed. Dependencies get the same namespace and ServiceAccount.
+    #[arg(long)]
+    with_dependencies: bool,
+    /// Package to prefer where several packages provide what a bundle needs (repeatable).
+    #[arg(long = "dependency", value_name = "PACKAGE", requires = "with_dependencies")]
+    pub(super) preferred: Vec<String>,
+    /// Existing namespace for the objects of dependencies [default: that of --namespace].
+    #[arg(long, value_name = "NAME", requires = "with_dependencies")]
+    pub(super) dependency_namespace: Option<String>,
     /// Delete the ClusterExtension again if it is not installed in the end.
     #[arg(long, conflicts_with_all = ["no_wait", "dry_run"])]
-    cleanup: bool,
+    pub(super) cleanup: bool,
     /// Let the cluster check the ClusterExtension, and create nothing.
     #[arg(long)]
-    dry_run: bool,
-    /// Output format; `json` and `yaml` print the ClusterExtension.
+    pub(super) dry_run: bool,
+    /// Output format; `json` and `yaml` print the ClusterExtension, with --with-dependencies a list.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    output: Format,
+    pub(super) output: Format,
     /// The cluster.
     #[command(flatten, next_help_heading = "Cluster")]
     cluster: ClusterArguments,
@@ -94,6 +107,9 @@ pub(super) async fn run<C: ClusterWriter>(
     let package = arguments.package.as_str();
     extension.set(&["spec", "source", "catalog", "packageName"], package.into());
     arguments.spec.apply(&mut extension, config.as_ref());
+    if arguments.with_dependencies {
+        return Box::pin(with_dependencies::install(arguments, &cluster, io, extension)).await;
+    }
 
     let write = ObjectWrite::Create(&extension);
     let created = match cluster.write(&CLUSTER_EXTENSION, write, arguments.dry_run).await {
@@ -135,7 +151,7 @@ pub(super) async fn run<C: ClusterWriter>(
 }
 
 /// Deletes the ClusterExtension again, and waits until it is gone.
-async fn clean_up(
+pub(super) async fn clean_up(
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
     arguments: &Arguments,
@@ -155,7 +171,7 @@ async fn clean_up(
 }
 
 /// Checks that a namespace exists, as nothing creates it.
-async fn require_namespace(
+pub(super) async fn require_namespace(
     cluster: &impl ClusterHandle,
     namespace: &str,
 ) -> Result<(), CommandFailure> {
@@ -175,7 +191,7 @@ async fn require_namespace(
 }
 
 /// The failure of the creation.
-fn install_failure(name: &str, error: ClusterWriteError) -> CommandFailure {
+pub(super) fn install_failure(name: &str, error: ClusterWriteError) -> CommandFailure {
     let what = format!("failed to install extension {name:?}");
     match error {
         ClusterWriteError::AlreadyExists(cause) => CommandFailure::usage(

@@ -15,6 +15,7 @@
 
 mod approve;
 mod bundle_source;
+mod cluster_facts;
 mod config;
 mod delete;
 mod describe;
@@ -33,7 +34,9 @@ mod update;
 mod values;
 mod wait;
 mod watch;
+mod with_dependencies;
 
+pub(crate) use cluster_facts::{Dependent, dependents};
 pub(crate) use owned::{hidden_note, owned_objects, owned_resource, owner_selector};
 pub(crate) use watch::wait_until_gone_or;
 

@@ -7,6 +7,7 @@ use crate::catalog::CatalogCommandIo;
 use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
 use mainstay_object::Object;
+use mainstay_resolver::extension::DEPENDENCIES_ANNOTATION;
 use serde_json::{Map, Value};
 
 /// Flags for the mutable fields.
@@ -39,6 +40,9 @@ pub(super) struct SpecArguments {
         ignore_case = true
     )]
     crd_upgrade_safety: Option<CrdSafetyArgument>,
+    /// What happens to a bundle with dependencies; Require and Ignore need the controller of Mainstay.
+    #[arg(long, value_enum, value_name = "POLICY", ignore_case = true)]
+    dependencies: Option<DependencyArgument>,
     /// ServiceAccount that installs the bundle, where the cluster wants one; OLM v1.11 and newer ignore it.
     #[arg(short, long, value_name = "NAME")]
     service_account: Option<String>,
@@ -64,6 +68,20 @@ enum UpgradePolicyArgument {
     SelfCertified,
 }
 
+/// What happens to a bundle with dependencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DependencyArgument {
+    /// It is refused, as OLM v1 does.
+    #[value(name = "Refuse")]
+    Refuse,
+    /// It is installed once its dependencies are satisfied.
+    #[value(name = "Require")]
+    Require,
+    /// It is installed in any case.
+    #[value(name = "Ignore")]
+    Ignore,
+}
+
 /// Whether changes of CustomResourceDefinitions are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CrdSafetyArgument {
@@ -77,12 +95,13 @@ enum CrdSafetyArgument {
 
 /// The fields that flags can set, below `spec`.
 pub(super) const VERSION: [&str; 4] = ["spec", "source", "catalog", "version"];
-const CHANNELS: [&str; 4] = ["spec", "source", "catalog", "channels"];
-const SELECTOR: [&str; 4] = ["spec", "source", "catalog", "selector"];
+pub(super) const CHANNELS: [&str; 4] = ["spec", "source", "catalog", "channels"];
+pub(super) const SELECTOR: [&str; 4] = ["spec", "source", "catalog", "selector"];
 pub(super) const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConstraintPolicy"];
 const INSTALL: [&str; 2] = ["spec", "install"];
 const ENFORCEMENT: [&str; 5] = ["spec", "install", "preflight", "crdUpgradeSafety", "enforcement"];
-const SERVICE_ACCOUNT: [&str; 2] = ["spec", "serviceAccount"];
+pub(super) const SERVICE_ACCOUNT: [&str; 2] = ["spec", "serviceAccount"];
+const DEPENDENCIES: [&str; 3] = ["metadata", "annotations", DEPENDENCIES_ANNOTATION];
 const CONFIG: [&str; 2] = ["spec", "config"];
 const DEADLINE: [&str; 2] = ["spec", "progressDeadlineMinutes"];
 
@@ -95,6 +114,7 @@ impl SpecArguments {
             catalog_selector,
             upgrade_constraint_policy,
             crd_upgrade_safety,
+            dependencies,
             service_account,
             config,
             progress_deadline_minutes,
@@ -105,10 +125,16 @@ impl SpecArguments {
             && catalog_selector.is_none()
             && upgrade_constraint_policy.is_none()
             && crd_upgrade_safety.is_none()
+            && dependencies.is_none()
             && service_account.is_none()
             && config.is_none()
             && progress_deadline_minutes.is_none()
             && labels.is_empty()
+    }
+
+    /// What happens to a bundle with dependencies, if a flag says so.
+    pub(super) const fn dependencies(&self) -> Option<DependencyArgument> {
+        self.dependencies
     }
 
     /// Reads the file of `--config`.
@@ -145,6 +171,13 @@ impl SpecArguments {
         if let Some(name) = self.crd_upgrade_safety.and_then(|safety| value_name(&safety)) {
             object.set(&ENFORCEMENT, name.into());
         }
+        match self.dependencies {
+            None => {}
+            Some(DependencyArgument::Refuse) => drop(object.remove(&DEPENDENCIES)),
+            Some(policy @ (DependencyArgument::Require | DependencyArgument::Ignore)) => {
+                object.set(&DEPENDENCIES, value_name(&policy).into());
+            }
+        }
         if let Some(account) = &self.service_account {
             let value = || serde_json::json!({"name": account});
             set_or_remove(object, &SERVICE_ACCOUNT, !account.is_empty(), value);
@@ -167,7 +200,7 @@ impl SpecArguments {
 
 /// Removes all optional fields that flags can set; labels stay.
 pub(super) fn reset(object: &mut Object) {
-    for path in [&VERSION[..], &CHANNELS, &SELECTOR, &POLICY] {
+    for path in [&VERSION[..], &CHANNELS, &SELECTOR, &POLICY, &DEPENDENCIES] {
         object.remove(path);
     }
     for path in [&INSTALL, &SERVICE_ACCOUNT, &CONFIG, &DEADLINE] {

@@ -16,6 +16,7 @@ use clap::{ArgAction, Args};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
+use mainstay_resolver::extension::DEPENDENCIES_ANNOTATION;
 use std::collections::BTreeMap;
 
 /// How often the change is made again because the object changed meanwhile.
@@ -128,7 +129,7 @@ pub(super) async fn carry_out(
 }
 
 /// Changes the object; none if it has the fields already. Repeats the change if another writer is faster.
-async fn replace(
+pub(super) async fn replace(
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
     change: &Change<'_>,
@@ -154,7 +155,8 @@ async fn replace(
     }
 }
 
-/// Whether two objects have the same labels and the same spec, with the default of the API.
+/// Whether two objects have the same labels, the same policy for dependencies and the same spec, with the
+/// default of the API.
 fn is_same(current: &Object, wanted: &Object) -> bool {
     let comparable = |object: &Object| {
         let mut object = object.clone();
@@ -163,7 +165,8 @@ fn is_same(current: &Object, wanted: &Object) -> bool {
         }
         let labels: BTreeMap<String, String> =
             object.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        (labels, object.get(&["spec"]).cloned())
+        let policy = object.annotation(DEPENDENCIES_ANNOTATION).map(str::to_owned);
+        (labels, policy, object.get(&["spec"]).cloned())
     };
     comparable(current) == comparable(wanted)
 }

@@ -1,0 +1,139 @@
+//! What a cluster provides to bundles with dependencies, and which extensions depend on another one.
+
+use crate::catalog::package_content;
+use crate::cluster::{ClusterHandle, ClusterReadError};
+use crate::exit::CommandFailure;
+use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION};
+use mainstay_explain::FetchedPackage;
+use mainstay_object::{Object, builtin};
+use mainstay_resolver::extension::{
+    Dependency, DependencyPolicy, ExistingExtension, ExtensionRequest, Provider, cluster_providers,
+};
+
+/// The ClusterExtensions and CustomResourceDefinitions of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterFacts {
+    pub(crate) extensions: Vec<Object>,
+    /// The CustomResourceDefinitions; none if the account may not list them.
+    pub(crate) crds: Option<Vec<Object>>,
+}
+
+/// A ClusterExtension that depends on another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dependent {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it requires, as text.
+    pub(crate) dependency: String,
+}
+
+impl ClusterFacts {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// The account may not list ClusterExtensions, or the cluster does not respond.
+    pub(crate) async fn read(cluster: &impl ClusterHandle) -> Result<Self, CommandFailure> {
+        let extensions = cluster.list(&CLUSTER_EXTENSION, None, None).await?;
+        let crds = match cluster.list(&builtin::CUSTOM_RESOURCE_DEFINITION, None, None).await {
+            Ok(crds) => Some(crds),
+            Err(ClusterReadError::Forbidden(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { extensions, crds })
+    }
+
+    /// What the cluster provides.
+    pub(super) fn providers(&self) -> Vec<Provider> {
+        cluster_providers(&self.extensions, self.crds.iter().flatten())
+    }
+
+    /// The extensions as a plan needs them.
+    pub(super) fn existing(&self) -> Vec<ExistingExtension> {
+        let text = |extension: &Object, path: &[&str]| extension.str(path).map(str::to_owned);
+        let existing = |extension: &Object| ExistingExtension {
+            name: extension.name().to_owned(),
+            package: text(extension, &["spec", "source", "catalog", "packageName"])
+                .unwrap_or_default(),
+            version: text(extension, &["status", "install", "bundle", "version"]),
+        };
+        self.extensions.iter().map(existing).collect()
+    }
+}
+
+/// The extensions whose installed bundle depends on an extension, by name. Only extensions that accept
+/// bundles with dependencies can. With `keeps_crds`, its CustomResourceDefinitions go on to provide APIs.
+///
+/// A bundle that no catalog has any more depends on nothing that can be known.
+///
+/// # Errors
+/// The cluster does not respond.
+pub(crate) async fn dependents(
+    cluster: &impl ClusterHandle,
+    name: &str,
+    keeps_crds: bool,
+) -> Result<Vec<Dependent>, CommandFailure> {
+    let extensions = match cluster.list(&CLUSTER_EXTENSION, None, None).await {
+        Ok(extensions) => extensions,
+        Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let accepts = |extension: &&Object| {
+        extension.name() != name
+            && ExtensionRequest::of(extension).dependencies != DependencyPolicy::Refuse
+    };
+    let accepting: Vec<Object> = extensions.iter().filter(accepts).cloned().collect();
+    if accepting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let facts = ClusterFacts::read(cluster).await?;
+    let now = facts.providers();
+    let is_its = |crd: &&Object| {
+        crd.label(OWNER_KIND_LABEL) == Some("ClusterExtension")
+            && crd.label(OWNER_NAME_LABEL) == Some(name)
+    };
+    let crds = facts.crds.iter().flatten().filter(|crd| keeps_crds || !is_its(crd));
+    let others = facts.extensions.iter().filter(|extension| extension.name() != name);
+    let afterwards = cluster_providers(others, crds);
+    let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await.unwrap_or_default();
+    let mut dependents = Vec::new();
+    for extension in accepting {
+        for dependency in dependencies(cluster, &extension, &catalogs).await {
+            if dependency.provider(&now).is_some() && dependency.provider(&afterwards).is_none() {
+                dependents.push(Dependent {
+                    name: extension.name().to_owned(),
+                    dependency: dependency.to_string(),
+                });
+            }
+        }
+    }
+    dependents.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(dependents)
+}
+
+/// The dependencies of the installed bundle of an extension, from the first catalog by name that has it.
+async fn dependencies(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+    catalogs: &[Object],
+) -> Vec<Dependency> {
+    let field = |path: &[&str]| extension.str(path).unwrap_or_default();
+    let package = field(&["spec", "source", "catalog", "packageName"]);
+    let installed = field(&["status", "install", "bundle", "name"]);
+    if installed.is_empty() {
+        return Vec::new();
+    }
+    for catalog in catalogs {
+        if let FetchedPackage::Read(Some(content)) =
+            package_content(cluster, catalog, package).await
+        {
+            let mut bundles = content.bundles();
+            if let Some(bundle) = bundles.find(|bundle| *bundle.name == *installed) {
+                return Dependency::all_of(bundle);
+            }
+        }
+    }
+    Vec::new()
+}
