@@ -1,15 +1,19 @@
 //! What a cluster provides to bundles with dependencies, and which extensions depend on another one.
 
-use crate::catalog::package_content;
+use crate::catalog::{escape_controls_in_lines, package_content};
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
+use crate::why::resolve_extension;
 use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION};
+use mainstay_cause::Cause;
 use mainstay_explain::FetchedPackage;
 use mainstay_object::{Object, builtin};
 use mainstay_resolver::extension::{
-    Dependency, DependencyPolicy, ExistingExtension, ExtensionRequest, Provider, cluster_providers,
+    Dependency, DependencyPolicy, ExistingExtension, ExtensionFailureKind, ExtensionRequest,
+    Provider, cluster_providers,
 };
+use serde_json::{Value, json};
 
 /// The ClusterExtensions and CustomResourceDefinitions of a cluster.
 #[derive(Debug, Default)]
@@ -58,6 +62,29 @@ impl ClusterFacts {
             version: text(extension, &["status", "install", "bundle", "version"]),
         };
         self.extensions.iter().map(existing).collect()
+    }
+}
+
+impl Dependent {
+    /// The dependents as text, which warns of the removal; empty if there are none.
+    pub(crate) fn text(dependents: &[Self]) -> String {
+        let mut text = String::new();
+        for (at, Self { name, dependency }) in dependents.iter().enumerate() {
+            if at == 0 {
+                text.push_str("needed by others, which stay and report the missing dependency:\n");
+            }
+            let line = format!("  ClusterExtension {name}: {dependency}\n");
+            text.push_str(&escape_controls_in_lines(&line));
+        }
+        text
+    }
+
+    /// The dependents as a value.
+    pub(crate) fn value(dependents: &[Self]) -> Value {
+        let value = |Self { name, dependency }: &Self| {
+            json!({"kind": "ClusterExtension", "name": name, "dependency": dependency})
+        };
+        dependents.iter().map(value).collect()
     }
 }
 
@@ -136,4 +163,35 @@ async fn dependencies(
         }
     }
     Vec::new()
+}
+
+/// What the bundle that an extension would get requires and the cluster lacks, as a note with what to do.
+/// Nothing if that cannot be found out: the conditions of the extension say it later.
+pub(super) async fn missing_dependencies(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+) -> Option<Cause> {
+    let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await.ok()?;
+    if catalogs.is_empty() {
+        return None;
+    }
+    let name = extension.name();
+    let mut resolution = resolve_extension(cluster, extension, &catalogs).await;
+    if let Err(failure) = &resolution.result {
+        return (failure.kind == ExtensionFailureKind::Dependency).then(|| {
+            Cause::new(failure.message.clone()).remedy(format!(
+                "install it once they are there, with the controller of Mainstay: mainstay extension update {name} --dependencies Require"
+            ))
+        });
+    }
+    let facts = ClusterFacts::read(cluster).await.ok()?;
+    if resolution.concerns_apis() && facts.crds.is_none() {
+        return None;
+    }
+    let crds = facts.crds.unwrap_or_default();
+    resolution.check_dependencies(extension, &facts.extensions, &crds);
+    let unmet = resolution.unmet?;
+    Some(Cause::new(unmet.to_string()).remedy(format!(
+        "see what to install: mainstay why clusterextension/{name}"
+    )))
 }

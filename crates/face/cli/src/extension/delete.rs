@@ -1,5 +1,6 @@
 //! `mainstay extension delete`: deletes ClusterExtensions after a preview and a confirmation.
 
+use super::cluster_facts::{Dependent, dependents};
 use super::input::CommandInput;
 use super::removal_preview::RemovalPreview;
 use super::{
@@ -89,8 +90,13 @@ async fn print_preview(
     let (mut values, mut texts) = (Vec::new(), String::new());
     for extension in extensions {
         let preview = RemovalPreview::read(cluster, extension).await?;
-        values.push(preview.value());
+        let mut dependents = dependents(cluster, extension.name(), false).await?;
+        dependents.retain(|dependent| !extensions.iter().any(|gone| gone.name() == dependent.name));
+        let mut value = preview.value();
+        value["neededBy"] = Dependent::value(&dependents);
+        values.push(value);
         texts.push_str(&preview.text(arguments.dry_run));
+        texts.push_str(&Dependent::text(&dependents));
     }
     let text = format_output(arguments.output, &Value::Array(values), || texts);
     // Nothing is deleted before its preview is written.

@@ -1,5 +1,6 @@
 //! `mainstay extension update`: changes a ClusterExtension and waits until the change is carried out.
 
+use super::cluster_facts::missing_dependencies;
 use super::input::CommandInput;
 use super::install::{WaitArguments, report_installed, report_write};
 use super::spec::{self, SpecArguments};
@@ -9,7 +10,7 @@ use super::{
     REQUEST_TIMEOUT, RequestTimeout, find_extension, print_object, report_warnings, say,
     write_failure,
 };
-use crate::catalog::{CatalogCommandIo, Format};
+use crate::catalog::{CatalogCommandIo, Format, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterWriteError, ClusterWriter, ObjectWrite};
 use crate::exit::CommandFailure;
 use clap::{ArgAction, Args};
@@ -107,6 +108,9 @@ pub(super) async fn carry_out(
         return Ok(());
     };
     report_write(io, output, &updated, past, dry_run);
+    if let Some(missing) = Box::pin(missing_dependencies(cluster, &updated)).await {
+        let _ = write!(io.stderr, "note: {}", escape_controls_in_lines(&missing.render()));
+    }
     if dry_run || !waiting.waits() {
         print_object(io, output, &updated);
         return Ok(());

@@ -13,7 +13,7 @@ use super::{
 use crate::catalog::escape_controls_in_lines;
 use crate::cluster::{ClusterHandle, ClusterReadError, ClusterWriter};
 use crate::exit::CommandFailure;
-use crate::extension::{hidden_note, owned_objects, owned_resource};
+use crate::extension::{Dependent, dependents, hidden_note, owned_objects, owned_resource};
 use crate::resolve::format_output;
 use mainstay_api::names;
 use mainstay_api::names::olm_v1::{KEEP_CRDS_FINALIZER, OWNER_KIND_LABEL};
@@ -68,9 +68,12 @@ pub(super) async fn uninstall(
     };
     let (parts, hidden) = read_parts(cluster, name).await?;
     let removal = plan_extension_removal(&parts, &request).map_err(CommandFailure::usage)?;
-    let value = value(name, &parts, &removal, &hidden);
+    let dependents = dependents(cluster, name, arguments.keep_crds).await?;
+    let mut value = value(name, &parts, &removal, &hidden);
+    value["neededBy"] = Dependent::value(&dependents);
     let preview = format_output(arguments.output, &value, || {
-        text(name, &parts, &removal, &hidden, arguments.dry_run)
+        let text = text(name, &parts, &removal, &hidden, arguments.dry_run);
+        text + &Dependent::text(&dependents)
     });
     write_preview(&preview, out)?;
     if arguments.dry_run {

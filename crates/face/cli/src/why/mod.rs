@@ -8,7 +8,7 @@
 mod olm_v1;
 mod resolution;
 
-pub(crate) use olm_v1::resolve_extension;
+pub(crate) use olm_v1::resolve as resolve_extension;
 pub(crate) use resolution::value as resolution_value;
 
 use crate::catalog::{Format, escape_controls};

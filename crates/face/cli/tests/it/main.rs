@@ -16,6 +16,7 @@ mod crd;
 mod crd_upgrades;
 mod extension_approve;
 mod extension_commands;
+mod extension_dependencies;
 mod extension_history;
 mod extension_rbac;
 mod extensions;

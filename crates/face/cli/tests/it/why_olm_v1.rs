@@ -127,7 +127,7 @@ fn cluster() -> RecordedCluster {
     RecordedCluster { documents, ..RecordedCluster::new("default", CLUSTER) }
 }
 
-fn why(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput {
+pub(super) fn why(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput {
     let place = TestFolder::new().file("state.yaml", CLUSTER);
     let words = ["mainstay", "why"].into_iter().chain(arguments.split(' '));
     let Command::Why(arguments) = Arguments::try_parse_from(words).unwrap().command else {
