@@ -177,6 +177,7 @@ pub(crate) const EXTENSION_INSTALL: &str = "Examples:
   mainstay extension install teapot -p teapot-operator -n operators --channel stable --version ~1.2
   mainstay extension install teapot -p teapot-operator -n operators --config teapot.yaml --cleanup
   mainstay extension install teapot -p teapot-operator -n operators --dry-run -o yaml
+  mainstay extension install teapot -p teapot-operator -n operators --with-dependencies
 
 Exits with 1 if the extension is not installed within --timeout, and says why.";
 

@@ -18,8 +18,8 @@ mod bundle_filter;
 pub(crate) mod cluster_catalog;
 mod graph;
 mod list;
-mod packages;
 mod open;
+mod packages;
 mod render;
 mod rows;
 mod search;
@@ -28,9 +28,9 @@ mod updates;
 mod validate;
 
 pub(crate) use cluster_catalog::package_content;
-pub(crate) use packages::read_catalogs;
 pub(crate) use open::open;
 use open::{open_path, open_paths};
+pub(crate) use packages::read_catalogs;
 
 use crate::cluster::{ClusterHandle, ConnectionArguments};
 use crate::examples;

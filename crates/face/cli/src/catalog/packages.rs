@@ -6,9 +6,7 @@ use crate::exit::CommandFailure;
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-use mainstay_resolver::extension::{
-    InputCatalog, InputCatalogContent, PlanCatalog, read_packages,
-};
+use mainstay_resolver::extension::{InputCatalog, InputCatalogContent, PlanCatalog, read_packages};
 use std::collections::BTreeMap;
 
 /// Reads all packages of the ClusterCatalogs that are switched on and served.
@@ -45,7 +43,9 @@ async fn served(
     let packages = read_packages(&documents).map_err(|error| {
         Cause::new(format!("ClusterCatalog {} has invalid documents", catalog.name()))
             .because(Cause::new(error.to_string()))
-            .remedy("exclude it with spec.availabilityMode: Unavailable, or have its author correct it")
+            .remedy(
+                "exclude it with spec.availabilityMode: Unavailable, or have its author correct it",
+            )
     })?;
     let input = InputCatalog::of(catalog, InputCatalogContent::Package(None));
     Ok(PlanCatalog { catalog: input, packages })

@@ -81,9 +81,7 @@ impl Dependent {
 
     /// The dependents as a value.
     pub(crate) fn value(dependents: &[Self]) -> Value {
-        let value = |Self { name, dependency }: &Self| {
-            json!({"kind": "ClusterExtension", "name": name, "dependency": dependency})
-        };
+        let value = |Self { name, dependency }: &Self| json!({"kind": "ClusterExtension", "name": name, "dependency": dependency});
         dependents.iter().map(value).collect()
     }
 }
@@ -191,7 +189,8 @@ pub(super) async fn missing_dependencies(
     let crds = facts.crds.unwrap_or_default();
     resolution.check_dependencies(extension, &facts.extensions, &crds);
     let unmet = resolution.unmet?;
-    Some(Cause::new(unmet.to_string()).remedy(format!(
-        "see what to install: mainstay why clusterextension/{name}"
-    )))
+    Some(
+        Cause::new(unmet.to_string())
+            .remedy(format!("see what to install: mainstay why clusterextension/{name}")),
+    )
 }

@@ -73,8 +73,7 @@ pub(super) async fn install(
         let write = ObjectWrite::Create(extension);
         let checked = cluster.write(&CLUSTER_EXTENSION, write, true).await;
         let checked = checked.map_err(|error| install_failure(extension.name(), error))?;
-        let checked =
-            if arguments.dry_run { report_warnings(io, checked) } else { checked.object };
+        let checked = if arguments.dry_run { report_warnings(io, checked) } else { checked.object };
         accepted.push(checked);
     }
     if arguments.dry_run {
@@ -219,7 +218,9 @@ fn preview(plan: &InstallPlan, extensions: &[Object]) -> String {
             let _ = writeln!(out, "    {}", escape_controls(&line));
         }
         if step.needs_later {
-            out.push_str("    ignores its dependencies until all are installed: they form a cycle\n");
+            out.push_str(
+                "    ignores its dependencies until all are installed: they form a cycle\n",
+            );
         }
     }
     if !plan.present.is_empty() {
@@ -282,7 +283,9 @@ async fn create_and_wait(
             return Err(failure.into());
         }
         return Err(failure
-            .remedy(format!("all extensions stay; see more with: mainstay why clusterextension/{name}"))
+            .remedy(format!(
+                "all extensions stay; see more with: mainstay why clusterextension/{name}"
+            ))
             .remedy("or remove them with: mainstay extension delete NAME")
             .into());
     }
@@ -318,7 +321,11 @@ async fn finish_cycle(
             extension.set(&["metadata", "annotations", DEPENDENCIES_ANNOTATION], value.into());
         };
         replace(cluster, io, &change, require).await?;
-        say(io, arguments.output, &format!("extension {name:?} requires its dependencies from now on"));
+        say(
+            io,
+            arguments.output,
+            &format!("extension {name:?} requires its dependencies from now on"),
+        );
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::extension_commands::run_in;
 use super::recorded_cluster::RecordedCluster;
+use super::resolve::{ResolveFolder as _, exit_code_and_output};
 use super::uninstall::uninstall_from;
 use super::why_olm_v1::why;
 use mainstay_cause::Cause;
@@ -50,17 +51,57 @@ status: {conditions: [{type: Established, status: 'True'}]}
 
 /// Package, version, and properties beside the package.
 const BUNDLES: [(&str, &str, &str); 11] = [
-    ("tea", "1.0.0", r#"{"type": "olm.package.required", "value": {"packageName": "pot", "versionRange": ">=1.0.0 <2.0.0"}}, {"type": "olm.gvk.required", "value": {"group": "x.io", "version": "v1", "kind": "Pipe"}}"#),
-    ("pot", "1.4.0", r#"{"type": "olm.gvk.required", "value": {"group": "x.io", "version": "v1", "kind": "Clay"}}"#),
+    (
+        "tea",
+        "1.0.0",
+        r#"{"type": "olm.package.required", "value": {"packageName": "pot", "versionRange": ">=1.0.0 <2.0.0"}}, {"type": "olm.gvk.required", "value": {"group": "x.io", "version": "v1", "kind": "Pipe"}}"#,
+    ),
+    (
+        "pot",
+        "1.4.0",
+        r#"{"type": "olm.gvk.required", "value": {"group": "x.io", "version": "v1", "kind": "Clay"}}"#,
+    ),
     ("pot", "2.0.0", ""),
-    ("clay", "3.0.0", r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Clay"}}"#),
-    ("water", "1.0.0", r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Pipe"}}"#),
-    ("hen", "1.0.0", r#"{"type": "olm.package.required", "value": {"packageName": "egg", "versionRange": "1.x"}}"#),
-    ("egg", "1.0.0", r#"{"type": "olm.package.required", "value": {"packageName": "hen", "versionRange": "1.x"}}"#),
-    ("fork", "1.0.0", r#"{"type": "olm.package.required", "value": {"packageName": "water", "versionRange": ">=9.0.0"}}"#),
-    ("salad", "1.0.0", r#"{"type": "olm.gvk.required", "value": {"group": "x.io", "version": "v1", "kind": "Oil"}}"#),
-    ("olive", "1.0.0", r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Oil"}}"#),
-    ("sunflower", "1.0.0", r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Oil"}}"#),
+    (
+        "clay",
+        "3.0.0",
+        r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Clay"}}"#,
+    ),
+    (
+        "water",
+        "1.0.0",
+        r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Pipe"}}"#,
+    ),
+    (
+        "hen",
+        "1.0.0",
+        r#"{"type": "olm.package.required", "value": {"packageName": "egg", "versionRange": "1.x"}}"#,
+    ),
+    (
+        "egg",
+        "1.0.0",
+        r#"{"type": "olm.package.required", "value": {"packageName": "hen", "versionRange": "1.x"}}"#,
+    ),
+    (
+        "fork",
+        "1.0.0",
+        r#"{"type": "olm.package.required", "value": {"packageName": "water", "versionRange": ">=9.0.0"}}"#,
+    ),
+    (
+        "salad",
+        "1.0.0",
+        r#"{"type": "olm.gvk.required", "value": {"group": "x.io", "version": "v1", "kind": "Oil"}}"#,
+    ),
+    (
+        "olive",
+        "1.0.0",
+        r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Oil"}}"#,
+    ),
+    (
+        "sunflower",
+        "1.0.0",
+        r#"{"type": "olm.gvk", "value": {"group": "x.io", "version": "v1", "kind": "Oil"}}"#,
+    ),
 ];
 
 /// The catalog server: it serves whole catalogs only.
@@ -68,25 +109,32 @@ fn documents(_: &CatalogEndpoint, path: &str) -> Result<Vec<u8>, CatalogReadErro
     if path != "api/v1/all" {
         return Err(CatalogReadError::NotFound(Cause::new("404 page not found")));
     }
+    Ok(documents_of_all())
+}
+
+fn documents_of_all() -> Vec<u8> {
     let mut lines = String::new();
-    for (package, version, properties) in BUNDLES {
+    for (at, (package, version, properties)) in BUNDLES.into_iter().enumerate() {
+        if !BUNDLES[..at].iter().any(|(other, ..)| *other == package) {
+            lines.push_str(&format!(
+                r#"{{"schema": "olm.package", "name": "{package}", "defaultChannel": "v{version}"}}
+"#
+            ));
+        }
         let more = if properties.is_empty() { "" } else { ", " };
         lines.push_str(&format!(
-            r#"{{"schema": "olm.package", "name": "{package}", "defaultChannel": "stable"}}
-{{"schema": "olm.channel", "package": "{package}", "name": "v{version}", "entries": [{{"name": "{package}.v{version}"}}]}}
+            r#"{{"schema": "olm.channel", "package": "{package}", "name": "v{version}", "entries": [{{"name": "{package}.v{version}"}}]}}
 {{"schema": "olm.bundle", "package": "{package}", "name": "{package}.v{version}", "image": "x.io/{package}", "properties": [{{"type": "olm.package", "value": {{"packageName": "{package}", "version": "{version}"}}}}{more}{properties}]}}
 "#
         ));
     }
-    Ok(lines.into_bytes())
+    lines.into_bytes()
 }
 
 /// A controller that installs at once.
 fn installs(extension: &mut Object) {
     let generation = extension.generation();
-    let condition = |kind: &str| {
-        json!({"type": kind, "status": "True", "reason": "Succeeded", "observedGeneration": generation, "message": "done"})
-    };
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Succeeded", "observedGeneration": generation, "message": "done"});
     extension
         .set(&["status", "conditions"], json!([condition("Installed"), condition("Progressing")]));
     let package = extension.str(&["spec", "source", "catalog", "packageName"]).unwrap().to_owned();
@@ -136,8 +184,12 @@ fn chain_is_previewed_and_created_with_dependencies_first() {
     assert_eq!((preview.code, &*preview.err), (0, ""));
     assert_eq!(extensions(&cluster), ["my-water"]);
     let list = run(&cluster, &format!("{command} --dry-run -o json")).json();
-    let names: Vec<&str> =
-        list["items"].as_array().unwrap().iter().map(|one| one["metadata"]["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["metadata"]["name"].as_str().unwrap())
+        .collect();
     assert_eq!((list["kind"].as_str(), names), (Some("List"), vec!["clay", "pot", "my-tea"]));
 
     let done = run(&cluster, command);
@@ -168,10 +220,12 @@ fn dependencies_have_their_own_namespace_on_request() {
     assert_eq!(missing.code, 2, "{missing:?}");
     assert!(missing.err.contains("the cluster has no namespace \"cellar\""), "{missing:?}");
     assert_eq!(extensions(&cluster), ["my-water"]);
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cellar"}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cellar"}});
     cluster.objects.borrow_mut().push(Object::from_value(namespace).unwrap());
     assert_eq!(run(&cluster, &format!("{command} cellar --no-wait")).code, 0);
-    let namespaces = ["clay", "pot", "tea"].map(|name| stored(&cluster, name)["spec"]["namespace"].clone());
+    let namespaces =
+        ["clay", "pot", "tea"].map(|name| stored(&cluster, name)["spec"]["namespace"].clone());
     assert_eq!(namespaces, ["cellar", "cellar", "kitchen"]);
 }
 
@@ -188,7 +242,10 @@ fn cycle_ignores_a_dependency_until_all_are_installed() {
     let cluster = self::cluster(installs);
     let command = "install hen -p hen -n kitchen --with-dependencies --no-wait";
     let noted = run(&cluster, command);
-    assert!(noted.err.contains("mainstay extension update egg --dependencies Require"), "{noted:?}");
+    assert!(
+        noted.err.contains("mainstay extension update egg --dependencies Require"),
+        "{noted:?}"
+    );
     let egg = &stored(&cluster, "egg")["metadata"]["annotations"];
     assert_eq!(egg, &json!({"mainstay.dev/dependencies": "Ignore"}));
 }
@@ -198,10 +255,22 @@ fn unsatisfiable_or_ambiguous_dependencies_create_nothing() {
     for (arguments, messages) in [
         (
             "fork -p fork",
-            ["ClusterExtension my-water has version 1.0.0", "mainstay extension update my-water --version '>=9.0.0'"],
+            [
+                "ClusterExtension my-water has version 1.0.0",
+                "mainstay extension update my-water --version '>=9.0.0'",
+            ],
         ),
-        ("salad -p salad", ["several packages provide API Oil (x.io/v1)", "choose it with --dependency olive"]),
-        ("pot -p tea", ["the dependency on package pot needs a ClusterExtension of that name", "OTHER-NAME --package pot"]),
+        (
+            "salad -p salad",
+            ["several packages provide API Oil (x.io/v1)", "choose it with --dependency olive"],
+        ),
+        (
+            "pot -p tea",
+            [
+                "the dependency on package pot needs a ClusterExtension of that name",
+                "OTHER-NAME --package pot",
+            ],
+        ),
         ("my-water -p hen", ["failed to install extension \"my-water\"", "already exists"]),
         ("x -p nothing", ["no bundle of package \"nothing\"", "failed to plan"]),
     ] {
@@ -268,7 +337,8 @@ fn why_says_what_would_satisfy_each_dependency() {
     let explained = why(cluster.clone(), "clusterextension/tea");
     assert_eq!(explained.code, 3);
     insta::assert_snapshot!(explained.out);
-    let json = why(cluster, "clusterextension/tea -o json").json();
+    let json = why(cluster, "clusterextension/tea -o json");
+    let json: Value = serde_json::from_str(&json.out).unwrap();
     let unsatisfied = json["resolution"]["unsatisfied"].as_array().unwrap().len();
     assert_eq!(unsatisfied, 2);
     let refused = "validating bundle \"tea.v1.0.0\": bundle \"tea.v1.0.0\" has a dependency declared via property \"olm.package.required\" which is currently not supported";
@@ -300,7 +370,8 @@ fn removal_warns_of_extensions_that_need_it() {
     let all = run(&cluster, "delete --all --dry-run");
     assert!(!all.out.contains("needed by"), "{}", all.out);
     let json = run(&cluster, "delete my-water --dry-run -o json").json();
-    let needed = json!([{"kind": "ClusterExtension", "name": "tea", "dependency": "API Pipe (x.io/v1)"}]);
+    let needed =
+        json!([{"kind": "ClusterExtension", "name": "tea", "dependency": "API Pipe (x.io/v1)"}]);
     assert_eq!(json[0]["neededBy"], needed);
     let preview = uninstall_from(cluster.clone(), "clusterextension/my-water --dry-run");
     assert!(preview.out.ends_with(expected), "{}", preview.out);
@@ -309,4 +380,26 @@ fn removal_warns_of_extensions_that_need_it() {
     // It is a warning, and no obstacle.
     let gone = run(&cluster, "delete my-water --yes");
     assert_eq!(gone.code, 0, "{gone:?}");
+}
+
+#[test]
+fn resolve_names_the_dependencies_of_the_next_bundle() {
+    let catalog = String::from_utf8(documents_of_all()).unwrap().replace('\n', "\n---\n");
+    let tea = with_tea("Require", UNMET, false);
+    let objects = tea.objects.borrow();
+    let state = objects.iter().filter(|object| object.kind().starts_with("Cluster"));
+    let state: Vec<String> = state.map(|object| object.to_value().to_string()).collect();
+    let folder = TestFolder::new()
+        .file("shop/catalog.yaml", catalog.trim_end_matches("---\n"))
+        .file("state.yaml", &state.join("\n---\n"));
+    let command = "clusterextension/tea --state state.yaml --catalog shop=shop";
+    let output = exit_code_and_output(&folder.resolve(command));
+    let lines: Vec<&str> = output.lines().filter(|line| line.contains("requires")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    requires   package "pot" in version range ">=1.0.0 <2.0.0": not satisfied by the ClusterExtensions of this state
+        requires   API Pipe (x.io/v1): see: mainstay why clusterextension/tea
+    "#);
+    let json = folder.resolve(&format!("{command} -o json")).json();
+    let satisfied = &json["extensions"][0]["required"][0]["satisfiedBy"];
+    assert_eq!(satisfied, &Value::Null, "{json}");
 }

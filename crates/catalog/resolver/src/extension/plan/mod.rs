@@ -22,7 +22,7 @@ use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent};
 use choose::Pick;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How often planning starts again at most. Each start has a demand more.
 const MAX_ROUNDS: usize = 200;
@@ -183,7 +183,9 @@ impl<'p> Planner<'p> {
         let root = &self.input.request.package;
         let pick = self.pick(root, None)?;
         self.picks.insert(root.clone(), pick);
-        let mut queue = std::collections::VecDeque::from([root.clone()]);
+        let mut queue = VecDeque::from([root.clone()]);
+        // All of them are reported at once.
+        let mut failures: Vec<Cause> = Vec::new();
         while let Some(package) = queue.pop_front() {
             let Some(pick) = self.picks.get(&package).cloned() else { continue };
             for dependency in pick.choice.dependencies.clone() {
@@ -193,7 +195,14 @@ impl<'p> Planner<'p> {
                     self.present.push(PresentDependency { demand, source, is_pending });
                     continue;
                 }
-                if let Some(needed) = self.add(demand, &pick.choice.catalog)? {
+                let added = match self.add(demand, &pick.choice.catalog) {
+                    Err(Stop::Failed(cause)) => {
+                        failures.push(*cause);
+                        continue;
+                    }
+                    added => added?,
+                };
+                if let Some(needed) = added {
                     if !self.edges.contains_key(&needed) && !queue.contains(&needed) {
                         queue.push_back(needed.clone());
                     }
@@ -201,6 +210,14 @@ impl<'p> Planner<'p> {
                 }
             }
             self.edges.entry(package).or_default();
+        }
+        match failures.len() {
+            0 => {}
+            1 => return Err(failures.swap_remove(0).into()),
+            many => {
+                let cause = Cause::new(format!("{many} dependencies cannot be satisfied"));
+                return Err(cause.because_all(failures).into());
+            }
         }
         Ok(order::plan(self.input, self.picks, &self.edges, &self.demands, self.present))
     }
@@ -248,13 +265,11 @@ impl<'p> Planner<'p> {
         let packages: BTreeSet<&String> =
             self.input.catalogs.iter().flat_map(|catalog| catalog.packages.keys()).collect();
         let (mut found, mut in_several) = (Vec::new(), Vec::new());
-        for package in packages {
+        for package in packages.into_iter().filter(|package| self.may_provide(package, demand)) {
             match self.best(package, std::slice::from_ref(demand), Some(catalog)) {
                 Ok(Some(pick)) => found.push((package, pick)),
                 Err(failure) if failure.kind == ExtensionFailureKind::Ambiguous => {
-                    if self.may_provide(package, demand) {
-                        in_several.push(package);
-                    }
+                    in_several.push(package);
                 }
                 Ok(None) | Err(_) => {}
             }

@@ -1,6 +1,7 @@
 //! Tests of extension resolution.
 
 mod laws;
+mod plans;
 mod prose;
 mod real;
 mod scenario;
