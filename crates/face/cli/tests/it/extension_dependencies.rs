@@ -113,22 +113,30 @@ fn documents(_: &CatalogEndpoint, path: &str) -> Result<Vec<u8>, CatalogReadErro
 }
 
 fn documents_of_all() -> Vec<u8> {
-    let mut lines = String::new();
+    let mut lines: Vec<String> = Vec::new();
     for (at, (package, version, properties)) in BUNDLES.into_iter().enumerate() {
         if !BUNDLES[..at].iter().any(|(other, ..)| *other == package) {
-            lines.push_str(&format!(
-                r#"{{"schema": "olm.package", "name": "{package}", "defaultChannel": "v{version}"}}
-"#
-            ));
+            let channel = format!("v{version}");
+            let document =
+                json!({"schema": "olm.package", "name": package, "defaultChannel": channel});
+            lines.push(document.to_string());
         }
-        let more = if properties.is_empty() { "" } else { ", " };
-        lines.push_str(&format!(
-            r#"{{"schema": "olm.channel", "package": "{package}", "name": "v{version}", "entries": [{{"name": "{package}.v{version}"}}]}}
-{{"schema": "olm.bundle", "package": "{package}", "name": "{package}.v{version}", "image": "x.io/{package}", "properties": [{{"type": "olm.package", "value": {{"packageName": "{package}", "version": "{version}"}}}}{more}{properties}]}}
-"#
-        ));
+        let name = format!("{package}.v{version}");
+        let channel = json!({
+            "schema": "olm.channel", "package": package, "name": format!("v{version}"),
+            "entries": [{"name": name}],
+        });
+        let mut all: Vec<Value> = serde_json::from_str(&format!("[{properties}]")).unwrap();
+        all.push(
+            json!({"type": "olm.package", "value": {"packageName": package, "version": version}}),
+        );
+        let bundle = json!({
+            "schema": "olm.bundle", "package": package, "name": name,
+            "image": format!("x.io/{package}"), "properties": all,
+        });
+        lines.extend([channel.to_string(), bundle.to_string()]);
     }
-    lines.into_bytes()
+    lines.join("\n").into_bytes()
 }
 
 /// A controller that installs at once.
@@ -390,14 +398,14 @@ fn resolve_names_the_dependencies_of_the_next_bundle() {
     let state = objects.iter().filter(|object| object.kind().starts_with("Cluster"));
     let state: Vec<String> = state.map(|object| object.to_value().to_string()).collect();
     let folder = TestFolder::new()
-        .file("shop/catalog.yaml", catalog.trim_end_matches("---\n"))
-        .file("state.yaml", &state.join("\n---\n"));
+        .file("shop/catalog.yaml", catalog)
+        .file("state.yaml", state.join("\n---\n"));
     let command = "clusterextension/tea --state state.yaml --catalog shop=shop";
     let output = exit_code_and_output(&folder.resolve(command));
     let lines: Vec<&str> = output.lines().filter(|line| line.contains("requires")).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     requires   package "pot" in version range ">=1.0.0 <2.0.0": not satisfied by the ClusterExtensions of this state
-        requires   API Pipe (x.io/v1): see: mainstay why clusterextension/tea
+    requires   API Pipe (x.io/v1): see: mainstay why clusterextension/tea
     "#);
     let json = folder.resolve(&format!("{command} -o json")).json();
     let satisfied = &json["extensions"][0]["required"][0]["satisfiedBy"];

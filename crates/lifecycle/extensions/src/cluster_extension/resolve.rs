@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) enum Resolution {
     /// This bundle.
-    Chosen(ExtensionChoice),
+    Chosen(Box<ExtensionChoice>),
     /// None, but the installed bundle meets the request and stays: its catalogs are gone.
     Kept,
     /// None.
@@ -138,7 +138,7 @@ pub(super) fn resolve(
     let request = request(extension, explicit_releases);
     let catalogs: Vec<InputCatalog<'_>> = input.catalogs.iter().map(input_catalog).collect();
     match extension::resolve(&request, installed, &catalogs) {
-        Ok(choice) => Resolution::Chosen(choice),
+        Ok(choice) => Resolution::Chosen(Box::new(choice)),
         Err(failure) => match extension::consequence(&request, installed, &catalogs, &failure) {
             Consequence::Keep => Resolution::Kept,
             Consequence::Retry(_) => Resolution::Failed(failure),

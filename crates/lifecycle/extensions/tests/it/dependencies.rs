@@ -213,7 +213,7 @@ async fn dependency_that_leaves_the_range_or_goes_is_reported_and_the_dependent_
 #[tokio::test]
 async fn upgrade_to_a_bundle_with_a_new_dependency_waits_and_the_old_one_is_repaired() {
     let a = ("a", "1.0.0", "", json!([]));
-    let olm = cluster_with(Features::default(), &[a.clone()]).await;
+    let olm = cluster_with(Features::default(), std::slice::from_ref(&a)).await;
     extend(&olm, "a", "Require").await;
     olm.wait_until_installed("a", "1.0.0").await;
     let a2 = ("a", "2.0.0", "1.0.0", json!([api("Pot"), package("c", "1.0.0")]));

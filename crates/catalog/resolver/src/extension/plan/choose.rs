@@ -2,6 +2,7 @@
 
 use super::super::api_range::common_range;
 use super::super::dependency::Provider;
+use super::super::package_content::PackageContent;
 use super::super::pick::{
     ExtensionChoice, ExtensionFailureKind, UnexplainedFailure, choose_bundle,
 };
@@ -37,7 +38,7 @@ impl Planner<'_> {
         match self.best(package, demands, near) {
             Ok(Some(pick)) => Ok(pick),
             Ok(None) => Err(self.conflict(package)),
-            Err(failure) => Err(self.unresolved(package, failure)),
+            Err(failure) => Err(self.unresolved(package, *failure)),
         }
     }
 
@@ -102,14 +103,14 @@ impl Planner<'_> {
             self.input.catalogs.iter().filter_map(|catalog| catalog.packages.get(package));
         let versions: BTreeSet<VersionRelease> = contents
             .filter_map(|content| content.as_ref().ok())
-            .flat_map(|content| content.bundles())
+            .flat_map(PackageContent::bundles)
             .filter_map(|bundle| VersionRelease::parse_legacy(&bundle.version).ok())
             .collect();
         versions.into_iter().rev().collect()
     }
 
     /// The cause that the controller chooses no bundle of a package.
-    fn unresolved(&self, package: &str, failure: Box<UnexplainedFailure>) -> Cause {
+    fn unresolved(&self, package: &str, failure: UnexplainedFailure) -> Cause {
         let views: Vec<InputCatalog<'_>> =
             self.input.catalogs.iter().map(|catalog| catalog.view(package)).collect();
         let mut request = self.request(package);
@@ -120,7 +121,7 @@ impl Planner<'_> {
             request.version = common_range(&ranges).unwrap_or_default();
         }
         let message = failure.message.clone();
-        let explained = super::super::explain::failure(&request, None, &views, *failure).cause;
+        let explained = super::super::explain::failure(&request, None, &views, failure).cause;
         let demands = demands.iter().map(|demand| {
             Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency))
         });

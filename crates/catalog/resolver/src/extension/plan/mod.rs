@@ -135,7 +135,7 @@ pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause
         match Planner::new(input, &demands).run() {
             Ok(plan) => return Ok(plan),
             Err(Stop::Failed(cause)) => return Err(cause),
-            Err(Stop::Again(package, demand)) => demands.entry(package).or_default().push(demand),
+            Err(Stop::Again(found)) => demands.entry(found.0).or_default().push(found.1),
         }
     }
     let cause = Cause::new(format!(
@@ -149,7 +149,7 @@ pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause
 enum Stop {
     Failed(Box<Cause>),
     /// A package that is chosen already has another demand.
-    Again(String, Demand),
+    Again(Box<(String, Demand)>),
 }
 
 impl From<Cause> for Stop {
@@ -244,7 +244,7 @@ impl<'p> Planner<'p> {
         }
         if self.picks.contains_key(&package) {
             // Its choice did not know of the demand.
-            return Err(Stop::Again(package, demand));
+            return Err(Stop::Again(Box::new((package, demand))));
         }
         self.note(&package, demand);
         let pick = self.pick(&package, Some(catalog))?;
@@ -287,9 +287,8 @@ impl<'p> Planner<'p> {
             found.retain(|(_, pick)| !pick.is_pinned);
         }
         match (found.as_slice(), in_several.as_slice()) {
-            ([(package, _)], _) => Ok((*package).clone()),
-            // Its choice says between which catalogs the user has to decide.
-            ([], [package]) => Ok((*package).clone()),
+            // Of a package in several catalogs, its choice says between which of them the user has to decide.
+            ([(package, _)], _) | ([], [package]) => Ok((*package).clone()),
             ([], []) => Err(self.no_provider(demand)),
             (found, in_several) => {
                 let lines = found.iter().map(|(package, pick)| {
@@ -366,7 +365,7 @@ impl<'p> Planner<'p> {
     fn offered(&self, package: &str) -> String {
         let versions = self.versions(package);
         let names: Vec<String> =
-            versions.iter().take(5).map(|version| version.to_string()).collect();
+            versions.iter().take(5).map(ToString::to_string).collect();
         let more = versions.len().saturating_sub(names.len());
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         format!("version {}{more}", names.join(", "))
