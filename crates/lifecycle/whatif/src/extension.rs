@@ -201,7 +201,7 @@ fn paths(state: &ClusterState, catalogs: &BTreeMap<String, ClusterCatalog>) -> V
     let paths = state
         .extensions
         .iter()
-        .map(|object| ExtensionPath::of(object, catalogs).with_required(&state.extensions));
+        .map(|object| ExtensionPath::of(object, catalogs).with_required(state));
     let mut paths: Vec<ExtensionPath> = paths.collect();
     paths.sort_by(|a, b| a.name.cmp(&b.name));
     paths
@@ -341,8 +341,9 @@ impl ExtensionPath {
     }
 
     /// Says what the next bundle requires, and which extensions provide it.
-    fn with_required(mut self, extensions: &[Object]) -> Self {
-        let others = extensions.iter().filter(|other| other.name() != self.name);
+    fn with_required(mut self, state: &ClusterState) -> Self {
+        let all = state.extensions.iter().chain(&state.other_extensions);
+        let others = all.filter(|other| other.name() != self.name);
         let providers = cluster_providers(others, []);
         let next = self.hops.first().into_iter().flat_map(|next| &next.dependencies);
         let required = next.map(|dependency| {

@@ -74,8 +74,10 @@ pub struct ClusterState {
     pub has_groups: bool,
     /// The version of Kubernetes, where it is known.
     pub kube_version: Option<Version>,
-    /// Every ClusterExtension.
+    /// Every ClusterExtension that is resolved.
     pub extensions: Vec<Object>,
+    /// ClusterExtensions that are not resolved: what they have installed can satisfy dependencies.
+    pub other_extensions: Vec<Object>,
     /// Every ClusterCatalog.
     pub cluster_catalogs: Vec<Object>,
     /// Remarks for users.

@@ -82,6 +82,9 @@ impl Dependency {
 
     /// The dependencies of a bundle that the bundle does not meet itself, in their order.
     pub fn all_of(bundle: &PackageBundle) -> Vec<Self> {
+        if bundle.dependencies().next().is_none() {
+            return Vec::new();
+        }
         let itself = Provider::bundle(bundle);
         let all = bundle.dependencies().filter_map(Self::of);
         let mut found: Vec<Self> = Vec::new();

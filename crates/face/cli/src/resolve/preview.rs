@@ -189,7 +189,9 @@ fn restrict_to_extensions(
             known => cause.remedy(format!("name one of {}", known.join(", "))),
         }));
     }
-    state.extensions.retain(|extension| names.contains(&extension.name()));
+    let all = std::mem::take(&mut state.extensions);
+    (state.extensions, state.other_extensions) =
+        all.into_iter().partition(|extension| names.contains(&extension.name()));
     if arguments.packages().is_empty() {
         state.namespaces.clear();
         state.sources.clear();

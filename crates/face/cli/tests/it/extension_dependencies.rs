@@ -410,4 +410,13 @@ fn resolve_names_the_dependencies_of_the_next_bundle() {
     let json = folder.resolve(&format!("{command} -o json")).json();
     let satisfied = &json["extensions"][0]["required"][0]["satisfiedBy"];
     assert_eq!(satisfied, &Value::Null, "{json}");
+    let pot = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": "my-pot"},
+        "spec": {"source": {"sourceType": "Catalog", "catalog": {"packageName": "pot"}}},
+        "status": {"install": {"bundle": {"name": "pot.v1.4.0", "version": "1.4.0"}}},
+    });
+    let folder = folder.file("pot.yaml", pot.to_string());
+    let output = exit_code_and_output(&folder.resolve(&format!("{command} --state pot.yaml")));
+    assert!(output.contains("<2.0.0\": satisfied by ClusterExtension my-pot\n"), "{output}");
 }

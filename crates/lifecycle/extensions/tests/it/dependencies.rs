@@ -169,10 +169,10 @@ async fn chain_of_dependencies_is_installed_with_object_sets() {
 #[tokio::test]
 async fn without_the_annotation_dependencies_are_refused_and_with_ignore_they_do_not_count() {
     let olm = cluster_with(Features::default(), &chain()).await;
-    // shows SUP-05 SUP-06
     let refused = "validating bundle \"a.v1.0.0\": bundle \"a.v1.0.0\" has a dependency declared via property \"olm.package.required\" which is currently not supported";
     for policy in ["", "require"] {
         extend(&olm, "a", policy).await;
+        // shows SUP-05 SUP-06
         wait_for_message(&olm, "a", refused).await;
     }
     extend(&olm, "a", "Require").await;

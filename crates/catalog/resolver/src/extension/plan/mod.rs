@@ -364,8 +364,7 @@ impl<'p> Planner<'p> {
     /// The newest versions of a package, as text.
     fn offered(&self, package: &str) -> String {
         let versions = self.versions(package);
-        let names: Vec<String> =
-            versions.iter().take(5).map(ToString::to_string).collect();
+        let names: Vec<String> = versions.iter().take(5).map(ToString::to_string).collect();
         let more = versions.len().saturating_sub(names.len());
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         format!("version {}{more}", names.join(", "))
