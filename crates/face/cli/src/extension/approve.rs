@@ -12,10 +12,10 @@
 
 use super::bundle_source::{BundleSettings, BundleSource};
 use super::input::CommandInput;
+use super::rbac::Issuer;
 use super::{
     RequestTimeout, config, find_extension, rbac, report_warnings, say, state, write_failure,
 };
-use crate::bundle::Provider;
 use crate::catalog::{CatalogCommandIo, Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{
     ClusterArguments, ClusterWriteError, ClusterWriter, ConnectionArguments, ObjectWrite,
@@ -25,7 +25,7 @@ use crate::image::{StoreFolder, TrustArguments};
 use crate::resolve::format_output;
 use crate::why::resolve_extension;
 use clap::Args;
-use mainstay_api::resources::CLUSTER_EXTENSION;
+use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_permissions::{
@@ -54,9 +54,9 @@ pub(super) struct Arguments {
     /// ClusterExtension].
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
-    /// Provider of the certificates of webhooks.
-    #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = Provider::CertManager)]
-    certificates: Provider,
+    /// What issues the certificates of webhooks: as `--extension-certificates` of the controller.
+    #[arg(long, value_enum, value_name = "ISSUER", default_value_t = Issuer::CertManager)]
+    certificates: Issuer,
     /// Approve without a question.
     #[arg(short, long)]
     yes: bool,
@@ -147,7 +147,8 @@ async fn bundles(
         (Some(bundle), _) => bundle.clone(),
         (None, None) => String::new(),
         (None, Some(extension)) => {
-            let resolution = resolve_extension(cluster, extension).await?;
+            let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
+            let resolution = resolve_extension(cluster, extension, &catalogs).await;
             match (resolution.result, &installed) {
                 (Ok(choice), _) => choice.image.to_string(),
                 (Err(failure), Some(image)) => {
@@ -192,7 +193,7 @@ async fn needed_roles(
     let settings = BundleSettings {
         namespace: names.namespace.clone(),
         config,
-        certificates: arguments.certificates.certificates(),
+        certificates: arguments.certificates.provider(),
     };
     let mut objects = Vec::new();
     let mut chosen: Option<BundleSource> = None;

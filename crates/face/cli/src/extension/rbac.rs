@@ -76,7 +76,7 @@ pub(super) struct Arguments {
 
 /// What issues the certificates of webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Issuer {
+pub(super) enum Issuer {
     /// cert-manager: an issuer and a certificate for each deployment with webhooks.
     CertManager,
     /// OpenShift's service CA: annotations.
@@ -88,7 +88,8 @@ enum Issuer {
 }
 
 impl Issuer {
-    fn provider(self) -> Option<&'static dyn CertificateProvider> {
+    /// The provider for the renderer; none refuses webhooks.
+    pub(super) fn provider(self) -> Option<&'static dyn CertificateProvider> {
         // The permissions do not depend on what is in the Secrets.
         static OWN: IssuedCertificates =
             IssuedCertificates { ca_bundle: String::new(), servers: BTreeMap::new() };

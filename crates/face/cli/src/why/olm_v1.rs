@@ -170,18 +170,6 @@ async fn add_remaining_objects(
     Ok(())
 }
 
-/// Lists the ClusterCatalogs of a cluster, and resolves a ClusterExtension with those that it serves.
-///
-/// # Errors
-/// The ClusterCatalogs cannot be listed.
-pub(crate) async fn resolve_extension(
-    cluster: &impl ClusterHandle,
-    extension: &Object,
-) -> Result<ExtensionResolution, ClusterReadError> {
-    let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
-    Ok(resolve(cluster, extension, &catalogs).await)
-}
-
 /// Resolves a ClusterExtension with the ClusterCatalogs that the cluster serves. What its bundle lacks is
 /// missing from the result: see [`ExtensionResolution::check_dependencies`].
 pub(crate) async fn resolve(
