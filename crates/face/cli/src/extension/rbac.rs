@@ -11,6 +11,7 @@ use crate::exit::CommandFailure;
 use crate::image::{StoreFolder, TrustArguments};
 use crate::resolve::format_output;
 use clap::{Args, ValueEnum};
+use mainstay_api::names::olm_v1::WATCH_NAMESPACE_ANNOTATION;
 use mainstay_bundle::render::{CertManager, CertificateProvider, IssuedCertificates, ServiceCa};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -20,9 +21,6 @@ use mainstay_permissions::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// The annotation by which OpenShift 4.18 sets the namespace to watch.
-const WATCH_NAMESPACE: &str = "olm.operatorframework.io/watch-namespace";
 
 /// Arguments of `rbac`.
 #[derive(Args, Debug)]
@@ -235,7 +233,8 @@ fn of_cluster(
 pub(super) fn spec_config(extension: &Object) -> Map<String, Value> {
     let inline = extension.get(&["spec", "config", "inline"]).and_then(Value::as_object);
     let mut config = inline.cloned().unwrap_or_default();
-    let watched = extension.annotation(WATCH_NAMESPACE).filter(|watched| !watched.is_empty());
+    let watched =
+        extension.annotation(WATCH_NAMESPACE_ANNOTATION).filter(|watched| !watched.is_empty());
     if let (true, Some(watched)) = (config.is_empty(), watched) {
         config.insert("watchNamespace".to_owned(), watched.into());
     }

@@ -41,6 +41,9 @@ pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str =
 /// Label on the ServiceAccount, the roles and the bindings that the controller keeps for an extension
 /// (`--extension-trust approved`): name of the ClusterExtension.
 pub const INSTALLER_LABEL: &str = "mainstay.dev/installer-of";
+/// Annotation on a ClusterExtension: the namespace that the bundle watches (OpenShift 4.18 and 4.19). Later
+/// versions have the field `watchNamespace` of `spec.config.inline`.
+pub const WATCH_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io/watch-namespace";
 
 /// Annotation of Helm: with the value `keep`, an object stays when its release or its extension goes.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";

@@ -7,13 +7,14 @@ use crate::features::{TrustMode, WebhookCertificates};
 use crate::image_texts::{LayerText, PullText, has_tag};
 use jiff::Timestamp;
 use mainstay_api::ClusterExtension;
+use mainstay_api::names::olm_v1::WATCH_NAMESPACE_ANNOTATION;
 use mainstay_bundle::render::{
     CertManager, CertificateProvider, InstallSettings, IssuedCertificates, RenderError, ServiceCa,
     TemplateAnnotations, WebhookServing,
 };
 use mainstay_image::reference::{ImageReference, ImageReferenceError};
 use mainstay_images::RegistryV1Error;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -51,10 +52,10 @@ pub(super) async fn render(
     let read = move || puller.registry_v1(&pulled).map_err(|error| read_failure(&error));
     let bundle = mainstay_images::blocking(read, Failure::retrying).await?;
     let spec = &extension.spec;
-    let config = spec.config.as_ref().and_then(|config| config.inline.as_ref());
-    let config = config.map(serde_json::to_vec).transpose();
-    let config = config.map_err(|error| Failure::retrying(error.to_string()))?;
     let features = &context.features;
+    let config = configuration(extension, features.single_namespaces);
+    let config = config.as_ref().map(serde_json::to_vec).transpose();
+    let config = config.map_err(|error| Failure::retrying(error.to_string()))?;
     let issued_for = match features.certificates {
         WebhookCertificates::Own => bundle.webhook_servings(&spec.namespace),
         WebhookCertificates::CertManager | WebhookCertificates::ServiceCa => Vec::new(),
@@ -86,6 +87,20 @@ pub(super) async fn render(
     let objects = bundle.into_installed(&settings).map_err(|error| render_failure(&error))?;
     let renew_at = issued.map(|issued| issued.renew_at);
     Ok(RenderedBundle { objects, annotations, issued_for, renew_at })
+}
+
+/// The configuration of a bundle: that of the spec. Without one, the annotation of OpenShift 4.18 and 4.19
+/// says which namespace the bundle watches (NS-04); an empty one means all namespaces.
+fn configuration(
+    extension: &ClusterExtension,
+    single_namespaces: bool,
+) -> Option<Map<String, Value>> {
+    let inline = extension.spec.config.as_ref().and_then(|config| config.inline.clone());
+    let watched = extension.metadata.annotations.get(WATCH_NAMESPACE_ANNOTATION);
+    let watched = watched.filter(|watched| single_namespaces && !watched.is_empty());
+    let of_annotation =
+        |watched: &String| Map::from_iter([("watchNamespace".to_owned(), json!(watched))]);
+    inline.or_else(|| watched.map(of_annotation))
 }
 
 /// Parses an image reference by the rules of operator-controller.

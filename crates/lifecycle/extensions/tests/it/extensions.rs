@@ -1,5 +1,6 @@
 //! Packages, their bundles and extensions for tests.
 
+use crate::bundles::TestBundle;
 use crate::olm_cluster::{OlmCluster, condition};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_object::Object;
@@ -34,24 +35,10 @@ impl OlmCluster {
         configs: &[&str],
         strategy: &Value,
     ) {
-        self.put_edited_bundle(package, version, configs, &[], |csv| {
+        let change = |csv: &mut Value| {
             csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["strategy"] = strategy.clone();
-        });
-    }
-
-    /// The same with further manifests, and with changes of the ClusterServiceVersion.
-    pub(crate) fn put_edited_bundle(
-        &self,
-        package: &str,
-        version: &str,
-        configs: &[&str],
-        more: &[Value],
-        edit: impl FnOnce(&mut Value),
-    ) {
-        let files = bundle_files(package, version, configs, more, edit);
-        let files: Vec<(&str, &str)> =
-            files.iter().map(|(path, text)| (&**path, &**text)).collect();
-        self.put_files(&format!("r.example/{package}:v{version}"), &files, None);
+        };
+        TestBundle::new(package, version).with(change).with_configs(configs).store(self);
     }
 
     /// Creates an extension of a package, with this range of versions unless it is empty.
@@ -92,58 +79,6 @@ pub(crate) fn extension(name: &str, package: &str, version: &str) -> Value {
         extension["spec"]["source"]["catalog"]["version"] = version.into();
     }
     extension
-}
-
-/// The files of a bundle, by path.
-pub(crate) fn bundle_files(
-    package: &str,
-    version: &str,
-    configs: &[&str],
-    more: &[Value],
-    edit: impl FnOnce(&mut Value),
-) -> Vec<(String, String)> {
-    let mut csv = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": format!("{package}.v{version}")},
-        "spec": {
-            "version": version,
-            "installModes": [{"type": "AllNamespaces", "supported": true}],
-            "install": {"strategy": "deployment", "spec": {
-                "clusterPermissions": [{
-                    "serviceAccountName": package,
-                    "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
-                }],
-                "deployments": [{"name": package, "spec": {
-                    "replicas": 1,
-                    "selector": {"matchLabels": {"app": package}},
-                    "template": {
-                        "metadata": {"labels": {"app": package}},
-                        "spec": {"serviceAccountName": package, "containers": [
-                            {"name": "manager", "image": format!("r.example/{package}:{version}")},
-                        ]},
-                    },
-                }}],
-            }},
-        },
-    });
-    edit(&mut csv);
-    let annotations = json!({"annotations": {
-        "operators.operatorframework.io.bundle.package.v1": package,
-    }});
-    let mut files = vec![
-        ("manifests/csv.yaml".to_owned(), csv.to_string()),
-        ("metadata/annotations.yaml".to_owned(), annotations.to_string()),
-    ];
-    files.extend(configs.iter().map(|name| {
-        let config = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
-            "data": {"version": version},
-        });
-        (format!("manifests/{name}.yaml"), config.to_string())
-    }));
-    let more = more.iter().enumerate();
-    files.extend(more.map(|(at, object)| (format!("manifests/{at}.yaml"), object.to_string())));
-    files
 }
 
 /// A catalog with packages: each has versions, every one of which replaces the one before.

@@ -4,6 +4,7 @@
 
 mod approved_accounts;
 mod approved_authors;
+mod bundles;
 mod chaos;
 mod cluster_catalogs;
 mod cluster_extensions;
@@ -16,4 +17,6 @@ mod object_sets;
 mod olm_cluster;
 mod registry;
 mod replicas;
+mod spec_fields;
+mod spec_lifecycle;
 mod webhook_certificates;

@@ -1,7 +1,8 @@
 //! Certificates of webhooks: from cert-manager, from OpenShift's service CA, and those that the controller
 //! issues itself.
 
-use crate::extensions::{NAMESPACE, bundle_files, catalog, extension};
+use crate::bundles::TestBundle;
+use crate::extensions::{NAMESPACE, catalog, extension};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -84,10 +85,16 @@ pub(crate) fn add_webhooks(csv: &mut Value) {
     ]});
 }
 
+/// A bundle of the package `a` with webhooks and a kind that they convert.
+fn webhook_bundle(version: &str, configs: &[&str]) -> TestBundle {
+    let bundle = TestBundle::new("a", version).with(add_webhooks).with_configs(configs);
+    bundle.with_object(&converted_crd())
+}
+
 impl OlmCluster {
     /// Stores the bundle of a version of the package `a` with webhooks.
     pub(crate) fn put_webhook_bundle(&self, version: &str, configs: &[&str]) {
-        self.put_edited_bundle("a", version, configs, &[converted_crd()], add_webhooks);
+        webhook_bundle(version, configs).store(self);
     }
 }
 
@@ -540,7 +547,7 @@ async fn derived_permissions_suffice_for_own_certificates() {
 
 /// The objects of version 1.0.0 of the package `a` with webhooks, without certificates.
 fn rendered_webhook_bundle() -> Vec<Value> {
-    let files = bundle_files("a", "1.0.0", &["kept"], &[converted_crd()], add_webhooks);
+    let files = webhook_bundle("1.0.0", &["kept"]).into_files();
     let files: MemoryFiles =
         files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let bundle = RegistryV1Bundle::read(&files, &Limits::default()).unwrap();
