@@ -4,6 +4,7 @@ use crate::bundles::TestBundle;
 use crate::olm_cluster::{OlmCluster, condition};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_object::Object;
+use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
 
 /// The namespace of the extensions.
@@ -13,7 +14,12 @@ impl OlmCluster {
     /// A cluster with the namespaces of the controllers and of the extensions, whose controllers do not run
     /// yet.
     pub(crate) async fn for_extensions() -> Self {
-        let olm = Self::stopped().await;
+        Self::for_extensions_on(TestCluster::start().await).await
+    }
+
+    /// The same on a cluster that runs already.
+    pub(crate) async fn for_extensions_on(cluster: TestCluster) -> Self {
+        let olm = Self::stopped_on(cluster).await;
         for name in ["olmv1-system", NAMESPACE] {
             let namespace =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

@@ -8,7 +8,7 @@ use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::{Object, builtin};
-use mainstay_testkit::{InjectedFault, ObservedRequest};
+use mainstay_testkit::{InjectedFault, ObservedRequest, TestCluster};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,12 @@ const SYSTEM: Option<&str> = Some("olmv1-system");
 /// A cluster with the CustomResourceDefinitions of the experimental channel, whose controllers do not run
 /// yet.
 pub(crate) async fn experimental() -> OlmCluster {
-    let mut olm = OlmCluster::for_extensions().await;
+    experimental_on(TestCluster::start().await).await
+}
+
+/// The same on a cluster that runs already.
+pub(crate) async fn experimental_on(cluster: TestCluster) -> OlmCluster {
+    let mut olm = OlmCluster::for_extensions_on(cluster).await;
     for crd in olm_v1_crds(CrdChannel::Experimental) {
         olm.cluster.apply(crd).await;
     }
@@ -58,7 +63,7 @@ async fn publish_successor(olm: &OlmCluster) {
 }
 
 /// Waits for a ClusterObjectSet whose condition has this status and reason.
-async fn wait_for_set(olm: &OlmCluster, name: &str, kind: &str, expected: (&str, &str)) -> Object {
+pub(crate) async fn wait_for_set(olm: &OlmCluster, name: &str, kind: &str, expected: (&str, &str)) -> Object {
     let is_expected = |set: &Object| {
         let (status, reason, _) = condition(set, kind);
         (&*status, &*reason) == expected
@@ -66,11 +71,11 @@ async fn wait_for_set(olm: &OlmCluster, name: &str, kind: &str, expected: (&str,
     olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, name, is_expected).await
 }
 
-async fn config(olm: &OlmCluster, name: &str) -> Option<Object> {
+pub(crate) async fn config(olm: &OlmCluster, name: &str) -> Option<Object> {
     olm.cluster.cluster().find(CONFIG, Some(NAMESPACE), name).await.unwrap()
 }
 
-fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": NAMESPACE}, "data": {"a": "1"},
@@ -78,7 +83,7 @@ fn config_map(name: &str) -> Value {
 }
 
 /// A ClusterObjectSet with a phase for each of these lists of objects.
-async fn apply_set(olm: &OlmCluster, name: &str, phases: &[&[Value]], probes: &Value) -> Object {
+pub(crate) async fn apply_set(olm: &OlmCluster, name: &str, phases: &[&[Value]], probes: &Value) -> Object {
     let phase = |(at, objects): (usize, &&[Value])| {
         let objects: Vec<Value> = objects.iter().map(|object| json!({"object": object})).collect();
         json!({"name": format!("phase-{at}"), "objects": objects})

@@ -51,7 +51,11 @@ impl OlmCluster {
 
     /// A cluster whose controllers do not run yet.
     pub(crate) async fn stopped() -> Self {
-        let cluster = TestCluster::start().await;
+        Self::stopped_on(TestCluster::start().await).await
+    }
+
+    /// The same on a cluster that runs already.
+    pub(crate) async fn stopped_on(cluster: TestCluster) -> Self {
         for crd in olm_v1_crds(CrdChannel::Standard) {
             cluster.apply(crd).await;
         }
