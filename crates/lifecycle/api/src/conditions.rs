@@ -59,8 +59,10 @@ mod tests {
     #[test]
     fn long_messages_end_at_a_character_within_the_limit() {
         let of = |message: &str| condition(&"A", ConditionStatus::True, &"B", message, 1).message;
+        // shows OLMV1-136
         assert_eq!(of(&"x".repeat(MAX_MESSAGE)).len(), MAX_MESSAGE);
         let cut = of(&"ä".repeat(MAX_MESSAGE));
+        // shows OLMV1-136
         assert!(cut.len() <= MAX_MESSAGE && cut.ends_with(TRUNCATED), "{}", cut.len());
     }
 }

@@ -131,10 +131,13 @@ mod tests {
     #[test]
     fn first_and_changed_content_make_a_revision_and_equal_content_does_not() {
         let first = created(compare(&desired("1", "1.0.0"), &[]));
+        // shows OLMV1-138
         assert_eq!((first.metadata.name.as_str(), first.spec.revision), ("e-1", 1));
         let existing = [first];
         let same = desired("1", "1.0.0");
+        // shows OLMV1-138
         assert_eq!(compare(&same, &existing), ObjectSetChange::Unchanged);
+        // shows OLMV1-138
         assert_eq!(created(compare(&desired("2", "1.0.0"), &existing)).metadata.name, "e-2");
         // The version is an annotation of each object.
         assert_eq!(created(compare(&desired("1", "1.0.1"), &existing)).metadata.name, "e-2");
@@ -164,6 +167,7 @@ mod tests {
         assert_eq!(updated.spec.progress_deadline_minutes, Some(10));
         assert_eq!(updated.spec.phases, first.spec.phases);
         let updated = [*updated];
+        // shows OLMV1-138
         assert_eq!(compare(&other, &updated), ObjectSetChange::Unchanged);
         // The annotation goes with the property.
         let back = compare(&desired("1", "1.0.0"), &updated);

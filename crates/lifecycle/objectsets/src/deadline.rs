@@ -112,7 +112,9 @@ mod tests {
         let remaining = at(&set(1), 1000);
         assert_eq!(ProgressDeadline::None.cap_backoff(long, false), long);
         assert_eq!(remaining.cap_backoff(short, false), short);
+        // shows OLMV1-144
         assert_eq!(remaining.cap_backoff(long, false), Duration::from_mins(1));
+        // shows OLMV1-144
         assert_eq!(ProgressDeadline::Exceeded.cap_backoff(long, false), Duration::ZERO);
         assert_eq!(ProgressDeadline::Exceeded.cap_backoff(long, true), long);
     }

@@ -154,6 +154,7 @@ mod tests {
         for (name, sets, reason) in cases {
             let (conditions, _) = status(&sets);
             let expected = format!("Installed=False/{reason}: No bundle installed");
+            // shows OLMV1-135
             assert!(conditions.contains(&expected), "{name}: {conditions:?}");
         }
     }

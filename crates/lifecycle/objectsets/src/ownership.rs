@@ -287,6 +287,7 @@ mod tests {
         for (set, phase, object, expected) in cases {
             let found =
                 effective_protection(&protection(set), &protection(phase), &protection(object));
+            // shows OLMV1-143
             assert_eq!(found.as_str(), expected, "{set} {phase} {object}");
         }
     }

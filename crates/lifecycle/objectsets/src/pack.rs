@@ -237,6 +237,7 @@ mod tests {
         ];
         let (phases, secrets) = pack(objects).unwrap();
         let sizes: Vec<usize> = secrets.iter().map(|secret| secret.data.len()).collect();
+        // shows OLMV1-140
         assert_eq!(sizes, [2, 1]);
         let references: Vec<&ObjectSourceReference> =
             phases[0].objects.iter().filter_map(|object| object.reference.as_ref()).collect();
@@ -254,9 +255,11 @@ mod tests {
     fn a_single_large_object_is_compressed_or_refused() {
         let (_, secrets) = pack(vec![config_map("a", &"x".repeat(2_000_000))]).unwrap();
         let bytes = secrets[0].data.values().next().unwrap();
+        // shows OLMV1-140
         assert_eq!(bytes[..2], [0x1f, 0x8b]);
         let error = pack(vec![config_map("a", &noise(1_500_000))]).unwrap_err().to_string();
         assert!(error.starts_with("object in phase 0 index 0 exceeds maximum Secret data size ("));
+        // shows OLMV1-140
         assert!(error.ends_with(" bytes > 921600 bytes) even after compression"), "{error}");
     }
 

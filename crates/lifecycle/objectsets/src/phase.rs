@@ -180,6 +180,7 @@ mod tests {
             object("monitoring.coreos.com/v1", "ServiceMonitor", "n", "l"),
         ];
         let phases = sort_into_phases(objects, PhaseSplit::Never);
+        // shows OLMV1-139
         assert_eq!(
             names(&phases),
             [
@@ -210,6 +211,7 @@ mod tests {
             object("apps/v1", "Deployment", "n", "e"),
         ];
         let phases = sort_into_phases(objects, PhaseSplit::Never);
+        // shows OLMV1-139
         assert_eq!(names(&phases), [("deploy", vec!["a", "b", "c", "d", "e", "f", "g"])]);
     }
 

@@ -297,8 +297,10 @@ mod tests {
         let plain = secret(b"{\"kind\":\"A\"}");
         assert_eq!(read(SecretLookup::Found(&plain), "k").unwrap().kind(), "A");
         let packed = secret(&compressed(b"{\"kind\":\"A\"}"));
+        // shows OLMV1-145
         assert_eq!(read(SecretLookup::Found(&packed), "k").unwrap().kind(), "A");
         let large = secret(&compressed(&vec![b' '; MAX_OBJECT_BYTES + 1]));
+        // shows OLMV1-145
         assert_eq!(
             read(SecretLookup::Found(&large), "k").unwrap_err(),
             "decompressed data for key \"k\" in Secret n/s exceeds maximum size (10485760 bytes)"
@@ -317,9 +319,11 @@ mod tests {
     #[test]
     fn missing_secrets_and_keys_and_bad_json_have_the_texts_of_upstream() {
         let missing = read(SecretLookup::Failed("secrets \"s\" not found"), "k");
+        // shows OLMV1-145
         assert_eq!(missing.unwrap_err(), "getting Secret n/s: secrets \"s\" not found");
         let good = secret(b"{}");
         let error = read(SecretLookup::Found(&good), "other").unwrap_err();
+        // shows OLMV1-145
         assert_eq!(error, "key \"other\" not found in Secret n/s");
         let bad = secret(b"{nope");
         assert_eq!(

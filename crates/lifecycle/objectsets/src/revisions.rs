@@ -115,6 +115,7 @@ mod tests {
     fn archived_revisions_before_the_newest_five_are_deleted() {
         let sets: Vec<ClusterObjectSet> =
             (1..=8).map(|at| set(at, at != 2 && at < 8, true)).collect();
+        // shows OLMV1-138
         assert_eq!(numbers(&deleted_revisions(&sets)), [1, 3]);
         assert_eq!(numbers(&deleted_revisions(&sets[..5])), [] as [i64; 0]);
     }
@@ -125,6 +126,7 @@ mod tests {
         assert_eq!(unfinished_migration(std::slice::from_ref(&migrated)), None);
         migrated.metadata.labels.insert(MIGRATED_FROM_HELM_LABEL.to_owned(), "true".to_owned());
         let found = unfinished_migration(std::slice::from_ref(&migrated)).is_some();
+        // shows OLMV1-141
         assert!(found, "{migrated:?}");
     }
 

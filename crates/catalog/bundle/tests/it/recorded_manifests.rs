@@ -136,6 +136,7 @@ fn manifests_of_written_bundles_are_as_recorded() {
         let name = format!("render/{}", case.file_name().unwrap().to_str().unwrap());
         compare(&mut score, &name, &case.join("bundle"), &read(&case.join("answers.json")));
     }
+    // shows OLMV1-130
     score.assert_as_listed("recorded manifests of written bundles agree", "render/");
 }
 

@@ -78,10 +78,13 @@ fn roles_are_created_in_watched_namespaces() {
         ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]
     );
     let rules = all[1]["rules"].as_array().unwrap();
+    // shows OLMV1-129
     assert_eq!(rules[1]["resources"], json!(["namespaces"]));
     let one = install(&csv(|_| {}), Some("watchNamespace: there")).unwrap();
     assert_eq!(kinds_of(&one), ["ServiceAccount", "Role", "RoleBinding", "Deployment"]);
+    // shows OLMV1-57
     assert_eq!(one[1]["metadata"]["namespace"], "there");
+    // shows OLMV1-57
     assert_eq!(one[2]["subjects"][0]["namespace"], "here");
     assert_eq!(one[0]["metadata"]["namespace"], "here");
 }
@@ -313,6 +316,7 @@ fn issued_certificates_are_in_secrets_and_their_ca_in_callers() {
     assert_eq!(objects[5]["webhooks"][0]["clientConfig"]["caBundle"], "QUJD");
     assert_eq!(objects[6]["metadata"]["name"], "the-operator-service");
     let port = json!([{"name": "8443", "port": 8443, "targetPort": "hooks"}]);
+    // shows OLMV1-129
     assert_eq!(objects[6]["spec"]["ports"], port);
     assert_eq!(
         objects[7],
@@ -323,6 +327,7 @@ fn issued_certificates_are_in_secrets_and_their_ca_in_callers() {
         })
     );
     let volumes = objects[4].pointer("/spec/template/spec/volumes").unwrap();
+    // shows OLMV1-129
     assert_eq!(volumes[0]["secret"]["secretName"], objects[7]["metadata"]["name"]);
     assert!(!format!("{certificates:?}").contains("GHI"));
 }

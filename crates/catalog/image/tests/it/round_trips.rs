@@ -474,6 +474,7 @@ async fn proxy_tunnel_is_requested_with_the_proxy_password() {
             Ok((found, _)) => assert!(fine && found.digest == image.digest),
             Err(error) => {
                 let error = format!("{error} {error:?}");
+                // shows OLMV1-55
                 assert!(
                     !fine && error.contains("the proxy refuses the connection with status 407"),
                     "{error}"
@@ -482,6 +483,7 @@ async fn proxy_tunnel_is_requested_with_the_proxy_password() {
             }
         }
         let asked = asked.lock().unwrap().concat();
+        // shows OLMV1-55
         assert!(
             asked.starts_with("CONNECT r.test:443 HTTP/1.1\r\nHost: r.test:443\r\n"),
             "{asked}"

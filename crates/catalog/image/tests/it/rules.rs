@@ -210,6 +210,7 @@ async fn next_source_is_tried_when_one_does_not_have_the_image() {
     let fetcher = fetcher(&net, store.clone(), MIRRORS, SignaturePolicy::accept_anything());
     let reference: ImageReference = "far.test/org/a:b".parse().unwrap();
     let pulled = fetcher.fetch(&reference, &ImageSelection::All).await.unwrap();
+    // shows OLMV1-2
     assert_eq!(pulled.top.digest, image.digest);
     assert_eq!(store.resolve(&reference).unwrap().unwrap().digest, image.digest);
     let lost: ImageReference = "far.test/org/lost:b".parse().unwrap();

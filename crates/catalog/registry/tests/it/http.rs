@@ -85,6 +85,7 @@ async fn all_is_every_blob_on_a_line_in_the_order_of_the_files() {
         r#"{"defaultChannel":"stable","name":"kiwi","schema":"olm.package"}"#
     );
     assert!(answer.text().ends_with('\n'));
+    // shows OLMV1-111
     assert_eq!(
         names(answer.text()),
         [
@@ -125,6 +126,7 @@ async fn metas_are_the_blobs_that_match_every_parameter() {
         assert_eq!(answer.header("last-modified"), THEN, "{query}");
         assert_eq!(answer.header("etag"), all.header("etag"), "{query}");
         assert_eq!(answer.header("accept-ranges"), "", "{query}");
+        // shows OLMV1-112 OLMV1-113 OLMV1-114
         assert_eq!(names(answer.text()), found, "{query}");
     }
     for query in ["", "?", "?schema=", "?schema=&name="] {
@@ -164,6 +166,7 @@ async fn invalid_requests_have_upstreams_errors() {
         ),
     ] {
         let answer = ask(&api, method.parse().unwrap(), uri, &[]).await;
+        // shows OLMV1-109 OLMV1-110 OLMV1-114 OLMV1-116
         assert_eq!((answer.status.as_u16(), answer.text()), (status, &*format!("{text}\n")));
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
@@ -259,6 +262,7 @@ async fn a_client_with_current_content_gets_304() {
             ("if-unmodified-since", "Fri, 02 Jan 2026 15:04:04 GMT", 412),
         ] {
             let answer = ask(&api, Method::GET, uri, &[(name, value)]).await;
+            // shows OLMV1-115
             assert_eq!(answer.status, status, "{uri} {name}: {value}");
             assert_eq!(answer.header("etag"), tag);
             if status != 200 {

@@ -412,7 +412,9 @@ async fn metrics_over_tls_are_for_permitted_users() {
         }
     };
     assert_eq!(ask("/readyz", None).await.expect("open to all"), "ok");
+    // shows OLMV1-54
     assert!(ask("/metrics", None).await.is_err());
+    // shows OLMV1-54
     assert!(ask("/metrics", Some(&token)).await.expect("counts").contains("csv_count"));
     run.stop();
 }

@@ -3,5 +3,6 @@
 
 mod crds;
 mod olm_v1;
+mod olm_v1_rules;
 mod olm_v1_validation;
 mod views;

@@ -12,7 +12,7 @@ const NAME: &str = r#"a valid name is required. valid names must contain lowerca
 const SUBDOMAIN: &str = "must be a valid DNS1123 subdomain. It must contain only lowercase alphanumeric characters, hyphens (-) or periods (.), start and end with an alphanumeric character, and be no longer than 253 characters";
 
 /// A cluster with the definitions of a channel.
-async fn cluster_with(channel: CrdChannel) -> TestCluster {
+pub(crate) async fn cluster_with(channel: CrdChannel) -> TestCluster {
     let cluster = TestCluster::bare().await;
     for crd in olm_v1_crds(channel) {
         let name = cluster.apply(crd).await.name().to_owned();
@@ -22,7 +22,7 @@ async fn cluster_with(channel: CrdChannel) -> TestCluster {
     cluster
 }
 
-fn base(resource: &Resource) -> Value {
+pub(crate) fn base(resource: &Resource) -> Value {
     let spec = match &*resource.kind {
         "ClusterCatalog" => json!({"source": {"type": "Image", "image": {"ref": "q.io/a:b"}}}),
         "ClusterExtension" => json!({
@@ -40,20 +40,20 @@ fn base(resource: &Resource) -> Value {
     })
 }
 
-fn phase(object: &Value) -> Value {
+pub(crate) fn phase(object: &Value) -> Value {
     json!({"name": "a", "objects": [object]})
 }
 
-fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}})
 }
 
-fn image(reference: &str) -> Value {
+pub(crate) fn image(reference: &str) -> Value {
     json!({"source": {"image": {"ref": reference}}})
 }
 
 /// JSON merge patch.
-fn merge(target: &mut Value, patch: &Value) {
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);
         return;
@@ -101,7 +101,7 @@ async fn check_changes(
     }
 }
 
-fn message(result: mainstay_client::Result<Object>) -> String {
+pub(crate) fn message(result: mainstay_client::Result<Object>) -> String {
     result.map_or_else(|error| error.to_string(), |_| String::new())
 }
 
@@ -115,7 +115,7 @@ fn expected(resource: &Resource, errors: &[&str]) -> String {
     format!("{}.{} \"t\" is invalid: {list}", resource.kind, resource.group)
 }
 
-async fn create(cluster: &TestCluster, resource: &Resource) {
+pub(crate) async fn create(cluster: &TestCluster, resource: &Resource) {
     let object = Object::from_value(base(resource)).unwrap();
     cluster.cluster().create(resource, &object).await.unwrap();
 }

@@ -254,7 +254,7 @@ mod tests {
             ),
             (catalog(), Some(attempt(Outcome::Blocked { message })), 100_000, Step::Report(None)),
         ] {
-            // shows CC-06
+            // shows CC-06 OLMV1-124
             assert_eq!(step(&catalog, attempt.as_ref(), time(now)), expected);
         }
         let Step::Report(Some(due)) = step(&polled, Some(&attempt(loaded())), time(109)) else {
@@ -295,7 +295,7 @@ mod tests {
         off.status = reported(&catalog(), &loaded(), "a.example", Time::new(time(3)));
         assert_eq!(step(&off, Some(&attempt(loaded())), time(4)), Step::Withdraw);
         let status = withdrawn(&off, Time::new(time(5)));
-        // shows CC-07 CC-19
+        // shows CC-07 CC-19 OLMV1-121
         assert_eq!((status.resolved_source.is_none(), status.urls.is_none()), (true, true));
         assert_eq!(status.last_unpacked, None);
         assert_eq!(

@@ -188,6 +188,7 @@ mod tests {
         let mut catalog = catalog("a.example/b:v1");
         catalog.spec.source.image = None;
         let failure = reference(&catalog).unwrap_err();
+        // shows OLMV1-119
         assert_eq!(
             failure.to_string(),
             "source catalog content: terminal error: error parsing ClusterCatalog \"a\", image source is nil"

@@ -381,6 +381,7 @@ mod tests {
         assert_eq!(find(&status, "Progressing"), ("True", "Succeeded", "Desired state reached"));
         let all = "package is old\nalpha is old\na.v1 is old";
         assert_eq!(find(&status, "Deprecated"), ("True", "Deprecated", all));
+        // shows OLMV1-132
         assert_eq!(find(&status, "BundleDeprecated"), ("True", "Deprecated", "a.v1 is old"));
         assert_eq!(status.install.unwrap().bundle.name, "a.v1");
     }
@@ -399,6 +400,7 @@ mod tests {
         };
         let status = after(&other, &outcome, time(1));
         let expected = ("False", "NotDeprecated", "channel not deprecated");
+        // shows OLMV1-132
         assert_eq!(find(&status, "ChannelDeprecated"), expected);
         let expected = ("Unknown", "Absent", "no bundle installed yet");
         assert_eq!(find(&status, "BundleDeprecated"), expected);
@@ -417,6 +419,7 @@ mod tests {
         let mut extension = extension();
         extension.status = after(&extension, &installed, time(1));
         let expected = ("Unknown", "DeprecationStatusUnknown", UNKNOWN);
+        // shows OLMV1-132
         assert_eq!(find(&extension.status, "BundleDeprecated"), expected);
         let lost = Outcome {
             installed: Installed::Unknown("no account".to_owned()),

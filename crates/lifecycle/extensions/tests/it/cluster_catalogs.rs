@@ -75,9 +75,11 @@ async fn switched_off_catalog_is_served_again_when_it_is_switched_on() {
     let off = olm.wait_for("a", |catalog| finalizers(catalog).is_empty()).await;
     // shows CC-07 CC-09 CC-19
     assert_eq!(condition(&off, "Serving").1, "UserSpecifiedUnavailable");
+    // shows OLMV1-121
     assert_eq!(off.get(&["status", "urls"]), None);
     assert_eq!(olm.lines("a"), None);
     olm.apply_catalog("a", image, json!({"availabilityMode": "Available"})).await;
+    // shows OLMV1-122
     olm.wait_until_serving("a", "r.example/cat:v1").await;
     assert_eq!(olm.lines("a").as_deref(), Some(FIRST_LINE));
 }
@@ -126,6 +128,7 @@ async fn invalid_content_is_reported_with_its_error() {
     ] {
         let failed =
             olm.wait_for(name, |catalog| condition(catalog, "Progressing").1 == reason).await;
+        // shows OLMV1-120
         assert_eq!(message(&failed, "Progressing"), expected, "{name}");
         assert_eq!(condition(&failed, "Serving"), Default::default(), "{name}");
     }
@@ -142,6 +145,7 @@ async fn label_finalizer_and_status_are_restored() {
         "finalizers": null, "labels": {CATALOG_NAME_LABEL: "other"},
     }}));
     cluster.patch(&CLUSTER_CATALOG, None, "a", &patch).await.unwrap();
+    // shows OLMV1-155
     olm.wait_for("a", |catalog| {
         finalizers(catalog) == [CATALOG_FINALIZER] && catalog.label(CATALOG_NAME_LABEL) == Some("a")
     })
@@ -187,6 +191,7 @@ async fn catalogs_with_one_image_share_its_content() {
     let cluster = olm.cluster.cluster();
     cluster.delete(&CLUSTER_CATALOG, None, "a", &DeleteOptions::default()).await.unwrap();
     olm.cluster.wait_gone(&CLUSTER_CATALOG, None, "a").await;
+    // shows OLMV1-154
     assert_eq!((olm.lines("b").as_deref(), olm.stored_count()), (Some(FIRST_LINE), 1));
 }
 

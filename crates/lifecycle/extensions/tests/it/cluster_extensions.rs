@@ -215,6 +215,7 @@ async fn of_two_extensions_with_the_same_objects_one_gets_all_of_them() {
     let (one, two) =
         tokio::join!(olm.wait_for_extension("one", done), olm.wait_for_extension("two", done));
     let installed = |extension: &Object| condition(extension, "Installed").0 == "True";
+    // shows OWN-03 OWN-05
     assert_ne!(installed(&one), installed(&two));
     let owner = if installed(&one) { "one" } else { "two" };
     let selector = "olm.operatorframework.io/owner-kind=ClusterExtension";
@@ -284,6 +285,7 @@ async fn rest_costs_no_write(features: Features, limit: usize) {
     let again = olm.controllers_on(&observed);
     again.synced().await;
     quiet().await;
+    // shows OLMV1-133
     assert_eq!(writes.load(Ordering::SeqCst), writes_of_installation);
     again.shutdown().await;
 }
@@ -326,6 +328,7 @@ async fn account_without_permissions_gets_a_report_and_nothing_is_written() {
             message(extension, "Progressing").contains("\"installer\" not found")
         })
         .await;
+    // shows CE-04
     assert_eq!(condition(&missing, "Installed").0, "Unknown");
     grant(&olm, json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}])).await;
     let refused = olm
@@ -338,11 +341,12 @@ async fn account_without_permissions_gets_a_report_and_nothing_is_written() {
         "Namespace:\"work\" APIGroups:[apps] Resources:[deployments] Verbs:[create]",
         "Namespace:\"\" APIGroups:[] Resources:[pods] Verbs:[get]",
     ] {
-        // shows PRE-02 PRE-03 PRE-05 AT-41
+        // shows PRE-02 PRE-03 PRE-05 AT-41 CE-33
         assert!(report.contains(line), "{report}");
     }
     assert!(config(&olm, "kept").await.is_none());
     grant(&olm, json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])).await;
+    // shows CE-34 RBAC-01 RBAC-32
     olm.wait_until_installed("ext", "1.0.0").await;
 }
 
@@ -380,6 +384,7 @@ async fn upgrade_that_needs_more_permissions_waits_for_them() {
     // shows RBAC-04 AT-44
     assert_eq!(condition(&refused, "Installed").0, "True");
     let kept = config(&olm, "kept").await.unwrap();
+    // shows UPD-08
     assert_eq!(kept.str(&["data", "version"]), Some("1.0.0"));
     grant(&olm, rules(&["kept", "added"])).await;
     olm.wait_until_installed("ext", "2.0.0").await;

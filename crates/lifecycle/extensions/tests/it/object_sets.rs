@@ -329,7 +329,9 @@ async fn helm_release_becomes_the_first_revision_and_its_objects_stay() {
     })
     .await;
     let first = wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    // shows OLMV1-141
     assert_eq!(first.label("olm.operatorframework.io/migrated-from-helm"), Some("true"));
+    // shows OLMV1-141
     assert_eq!(config(&olm, "kept").await.unwrap().uid(), before.uid());
     publish_successor(&olm).await;
     olm.wait_until_installed("ext", "2.0.0").await;
