@@ -9,3 +9,4 @@ mod impact;
 mod preflight;
 mod properties;
 mod texts;
+mod upstream_cases;
