@@ -6,6 +6,7 @@ mod bundle;
 mod opm_render;
 mod recorded_manifests;
 mod renderer;
+mod renderer_rules;
 mod unknown_fields;
 mod validators;
 

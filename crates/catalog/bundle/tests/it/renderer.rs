@@ -7,11 +7,11 @@ use mainstay_bundle::render::{
 use mainstay_bundle::{Limits, MemoryFiles};
 use serde_json::{Value, json};
 
-const ANNOTATIONS: &str =
+pub(crate) const ANNOTATIONS: &str =
     "annotations: {operators.operatorframework.io.bundle.package.v1: test-operator}\n";
 
 /// A ClusterServiceVersion with one deployment.
-fn csv(change: impl FnOnce(&mut Value)) -> Value {
+pub(crate) fn csv(change: impl FnOnce(&mut Value)) -> Value {
     let mode = |name: &str, supported: bool| json!({"type": name, "supported": supported});
     let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -44,17 +44,17 @@ fn csv(change: impl FnOnce(&mut Value)) -> Value {
     csv
 }
 
-fn read_bundle(files: &[(&str, String)]) -> Result<RegistryV1Bundle, RenderError> {
+pub(crate) fn read_bundle(files: &[(&str, String)]) -> Result<RegistryV1Bundle, RenderError> {
     let files: MemoryFiles = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     RegistryV1Bundle::read(&files, &Limits::default())
 }
 
-fn bundle_of(csv: &Value) -> RegistryV1Bundle {
+pub(crate) fn bundle_of(csv: &Value) -> RegistryV1Bundle {
     let annotations = ("metadata/annotations.yaml", ANNOTATIONS.to_owned());
     read_bundle(&[("manifests/csv.json", csv.to_string()), annotations]).unwrap()
 }
 
-fn install(csv: &Value, config: Option<&str>) -> Result<Vec<Value>, RenderError> {
+pub(crate) fn install(csv: &Value, config: Option<&str>) -> Result<Vec<Value>, RenderError> {
     bundle_of(csv).install(&InstallSettings {
         certificates: Some(&CertManager),
         config: config.map(str::as_bytes),
@@ -62,11 +62,11 @@ fn install(csv: &Value, config: Option<&str>) -> Result<Vec<Value>, RenderError>
     })
 }
 
-fn of_kind<'v>(objects: &'v [Value], kind: &str) -> Vec<&'v Value> {
+pub(crate) fn of_kind<'v>(objects: &'v [Value], kind: &str) -> Vec<&'v Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
 }
 
-fn kinds_of(objects: &[Value]) -> Vec<&str> {
+pub(crate) fn kinds_of(objects: &[Value]) -> Vec<&str> {
     objects.iter().map(|object| object["kind"].as_str().unwrap()).collect()
 }
 
@@ -109,7 +109,7 @@ fn each_target_namespace_has_a_role_and_webhooks_select_all_of_them() {
     assert!(of_kind(&objects, "Deployment")[0].pointer("/spec/template/spec/volumes").is_none());
 }
 
-fn webhook(kind: &str) -> Value {
+pub(crate) fn webhook(kind: &str) -> Value {
     json!({
         "type": kind,
         "generateName": "check.example.com",
