@@ -318,6 +318,7 @@ mod tests {
                     ObjectDecision::Progressed => "progressed",
                     other => panic!("{other:?}"),
                 };
+                // shows OLMV1-142
                 assert_eq!(found, expected, "{name} {protection}");
             }
         }

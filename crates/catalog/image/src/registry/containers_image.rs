@@ -229,6 +229,7 @@ mod tests {
         ] {
             let reference = ImageReference::parse("a.example/b:v1").unwrap();
             let text = |step| containers_image_text(&error, &reference, step);
+            // shows OLMV1-137
             assert_eq!(text(PullStep::Resolve), expected);
             let source = "initializing source docker://a.example/b:v1: ";
             assert_eq!(text(PullStep::Copy), format!("{source}{expected}"));

@@ -85,5 +85,6 @@ fn damaged_folder_is_refused_and_written_again() {
     std::fs::create_dir(root.path().join("b.unfinished")).unwrap();
     std::fs::write(root.path().join("b.unfinished/index.json"), "{").unwrap();
     assert_eq!(stored(&root.path().join("b")).len(), 4);
+    // shows OLMV1-118
     assert!(!root.path().join("b.unfinished").exists());
 }

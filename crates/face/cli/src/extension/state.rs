@@ -370,6 +370,7 @@ mod tests {
         tea.set(&["spec"], json!({"namespace": "kitchen", "serviceAccount": {"name": "me"}}));
         let text = obstacles(&tea).iter().map(ToString::to_string).collect::<String>();
         let remedy = "mainstay extension rbac tea --bundle DIR|IMAGE --namespace kitchen --service-account me";
+        // shows PRE-10
         assert!(text.contains(remedy), "{text}");
         tea.set(&["status", "install"], json!({"bundle": {"name": "tea.v1", "version": "1.0.0"}}));
         let text = obstacles(&tea)[0].to_string();

@@ -179,6 +179,7 @@ fn query_package_document_keeps_field_order() {
 #[test]
 fn query_channels_of_a_package() {
     let channels = documents(&place(), &[("schema", "olm.channel"), ("package", PIPELINES)]);
+    // shows UPD-02
     assert_eq!(names(&channels), CHANNELS);
 }
 
@@ -187,6 +188,7 @@ fn query_versions_of_a_channel() {
     let query = [("schema", "olm.channel"), ("package", PIPELINES), ("name", "latest")];
     let [channel] = &documents(&place(), &query)[..] else { panic!("one channel") };
     let entries = names(channel["entries"].as_array().unwrap()).join(" ");
+    // shows UPD-02
     assert_eq!(
         entries,
         ["1.15.0", "1.16.0", "1.17.0"].map(|version| format!("{PIPELINES}.v{version}")).join(" ")

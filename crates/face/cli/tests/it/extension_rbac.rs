@@ -91,6 +91,7 @@ fn names(objects: &[Value]) -> Vec<String> {
 fn exact_roles_are_yaml_that_can_be_applied() {
     let answer = rbac("--bundle b --namespace fruit");
     assert_eq!((answer.code, &*answer.err), (0, ""));
+    // shows RBAC-31
     insta::assert_snapshot!(answer.out, @r#"
     apiVersion: v1
     kind: ServiceAccount

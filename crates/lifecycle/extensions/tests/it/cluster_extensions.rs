@@ -109,7 +109,7 @@ async fn pinned_version_stays_and_a_missing_one_keeps_what_is_installed() {
     let failed = olm
         .wait_for_extension("ext", |extension| condition(extension, "Progressing").1 == "Retrying")
         .await;
-    // shows CE-15 CE-26 UPD-07
+    // shows CE-15 CE-26 UPD-07 OLMV1-134
     assert_eq!(
         message(&failed, "Progressing"),
         "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"a\" matching version \"9.x\""

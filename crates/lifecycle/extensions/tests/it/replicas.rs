@@ -68,6 +68,7 @@ async fn replica_that_becomes_the_leader_withdraws_what_was_deleted_meanwhile() 
     olm.stop_controllers().await;
     leader.synced().await;
     eventually("b is withdrawn", || served.get("b").is_none()).await;
+    // shows OLMV1-53
     assert_eq!(
         lines(&served, "a").as_deref(),
         Some("{\"name\":\"a\",\"schema\":\"olm.package\"}\n")

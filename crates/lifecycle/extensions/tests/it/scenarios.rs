@@ -58,7 +58,7 @@ async fn newest_version_is_rolled_out_with_all_objects_of_its_bundle() {
     });
     let mut olm = experimental().await;
     for version in ["1.0.0", "1.2.0"] {
-        let properties = json!([{"type": "example.com/tier", "value": {"name": "gold"}}]);
+        let properties = json!([{"type": "olm.maxOpenShiftVersion", "value": "4.19"}]);
         TestBundle::new("a", version)
             .with_configs(&["kept"])
             .with_object(&policy)
@@ -87,8 +87,8 @@ async fn newest_version_is_rolled_out_with_all_objects_of_its_bundle() {
     let set = cluster.get(&CLUSTER_OBJECT_SET, None, "ext-1").await.unwrap();
     let properties: Value =
         serde_json::from_str(set.annotation("olm.properties").unwrap()).unwrap();
-    // shows OLMV1-12
-    assert_eq!(properties, json!([{"type": "example.com/tier", "value": {"name": "gold"}}]));
+    // shows OLMV1-12 OCPC-02
+    assert_eq!(properties, json!([{"type": "olm.maxOpenShiftVersion", "value": "4.19"}]));
     // shows OLMV1-13
     assert_eq!(
         ["owner-kind", "owner-name"]

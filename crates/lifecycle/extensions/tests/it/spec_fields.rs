@@ -68,6 +68,7 @@ async fn objects_carry_the_name_of_the_extension_and_stand_in_its_namespace() {
         created.str(&["spec", "source", "catalog", "upgradeConstraintPolicy"]),
         Some("CatalogProvided")
     );
+    // shows OLMV1-96
     let installed = olm.wait_until_installed("ext", "1.0.0").await;
     // shows CE-03
     assert_eq!((installed.namespace(), CLUSTER_EXTENSION.is_namespaced()), ("", false));

@@ -58,5 +58,6 @@ fn release_that_helm_compressed_is_read_and_written_again() {
     let release = decode_release(&index, &[], 1_000_000).unwrap();
     assert_eq!(release.to_json(), RELEASE);
     let annotations = release.chart.metadata.unwrap().annotations;
+    // shows OCPC-02
     assert!(annotations["olm.properties"].contains("olm.maxOpenShiftVersion"));
 }
