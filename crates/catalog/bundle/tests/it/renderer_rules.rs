@@ -1,6 +1,8 @@
 //! Upstream's cases of the registry+v1 renderer: install modes, configurations, validators, certificates.
 
-use crate::renderer::{ANNOTATIONS, bundle_of, csv, install, kinds_of, of_kind, read_bundle, webhook};
+use crate::renderer::{
+    ANNOTATIONS, bundle_of, csv, install, kinds_of, of_kind, read_bundle, webhook,
+};
 use mainstay_bundle::render::{
     CertManager, CertificateProvider, InstallSettings, RenderError, RenderSettings, ServiceCa,
 };
@@ -32,8 +34,12 @@ fn watched(objects: &[Value]) -> &str {
 #[test]
 fn bundle_that_supports_all_namespaces_watches_them_by_default() {
     for set in 1_usize..16 {
-        let supported: Vec<&str> =
-            MODES.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0).map(|(_, mode)| *mode).collect();
+        let supported: Vec<&str> = MODES
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| set & (1 << at) != 0)
+            .map(|(_, mode)| *mode)
+            .collect();
         let rendered = render_for(&with_modes(&supported), &[]);
         // shows OLMV1-125
         assert_eq!(
@@ -47,10 +53,26 @@ fn bundle_that_supports_all_namespaces_watches_them_by_default() {
 #[test]
 fn namespaces_that_no_install_mode_allows_are_refused() {
     for (supported, targets, text) in [
-        (&["OwnNamespace"][..], &[""][..], "invalid target namespaces []: supported install modes [OwnNamespace] do not support targeting all namespaces"),
-        (&["SingleNamespace"], &["here"], "invalid target namespaces [here]: supported install modes [SingleNamespace] do not support targeting own namespace"),
-        (&["OwnNamespace"], &["there"], "invalid target namespaces [there]: supported install modes [OwnNamespace] do not support target namespaces [there]"),
-        (&["SingleNamespace"], &["a", "b"], "invalid target namespaces [a b]: supported install modes [SingleNamespace] do not support target namespaces [a b]"),
+        (
+            &["OwnNamespace"][..],
+            &[""][..],
+            "invalid target namespaces []: supported install modes [OwnNamespace] do not support targeting all namespaces",
+        ),
+        (
+            &["SingleNamespace"],
+            &["here"],
+            "invalid target namespaces [here]: supported install modes [SingleNamespace] do not support targeting own namespace",
+        ),
+        (
+            &["OwnNamespace"],
+            &["there"],
+            "invalid target namespaces [there]: supported install modes [OwnNamespace] do not support target namespaces [there]",
+        ),
+        (
+            &["SingleNamespace"],
+            &["a", "b"],
+            "invalid target namespaces [a b]: supported install modes [SingleNamespace] do not support target namespaces [a b]",
+        ),
         (&["MultiNamespace"], &[], "at least one target namespace must be specified"),
         (&["SingleNamespace"], &[], "exactly one target namespace must be specified"),
     ] {
@@ -74,8 +96,20 @@ fn configuration_names_the_namespace_that_the_install_mode_allows() {
     let namespaces = [None, Some("here"), Some("there"), Some("-"), Some(&*long)];
     for (supported, expected) in [
         (&[all][..], [Ok(""), Err(UNKNOWN), Err(UNKNOWN), Err(UNKNOWN), Err(UNKNOWN)]),
-        (&[all, "MultiNamespace"], [Ok(""), Err(UNKNOWN), Err(UNKNOWN), Err(UNKNOWN), Err(UNKNOWN)]),
-        (&[own], [Err(MISSING), Ok("here"), Err(NOT_OWN), Err("must be \"here\""), Err("must be \"here\"")]),
+        (
+            &[all, "MultiNamespace"],
+            [Ok(""), Err(UNKNOWN), Err(UNKNOWN), Err(UNKNOWN), Err(UNKNOWN)],
+        ),
+        (
+            &[own],
+            [
+                Err(MISSING),
+                Ok("here"),
+                Err(NOT_OWN),
+                Err("must be \"here\""),
+                Err("must be \"here\""),
+            ],
+        ),
         (&[single], [Err(MISSING), Err(OWN), Ok("there"), Err(FORM), Err(LONG)]),
         (&[own, single], [Err(MISSING), Ok("here"), Ok("there"), Err(FORM), Err(LONG)]),
         (&[all, own], [Ok(""), Ok("here"), Err("\"there\""), Err("-"), Err("")]),
@@ -83,7 +117,8 @@ fn configuration_names_the_namespace_that_the_install_mode_allows() {
         (&[all, own, single], [Ok(""), Ok("here"), Ok("there"), Err("-"), Err("")]),
     ] {
         for (namespace, expected) in namespaces.iter().zip(expected) {
-            let config = namespace.map(|namespace| json!({"watchNamespace": namespace}).to_string());
+            let config =
+                namespace.map(|namespace| json!({"watchNamespace": namespace}).to_string());
             let found = install(&with_modes(supported), config.as_deref());
             let found = found.as_deref().map(watched).map_err(ToString::to_string);
             match expected {
@@ -93,8 +128,9 @@ fn configuration_names_the_namespace_that_the_install_mode_allows() {
                     let error = found.unwrap_err();
                     // shows OLMV1-127
                     assert!(
-                        error.contains("invalid ClusterExtension configuration: invalid configuration: ")
-                            && error.contains(text),
+                        error.contains(
+                            "invalid ClusterExtension configuration: invalid configuration: "
+                        ) && error.contains(text),
                         "{supported:?} {namespace:?}: {error}"
                     );
                 }
@@ -147,7 +183,8 @@ fn every_fault_of_a_bundle_is_reported_in_order() {
         changed("ValidatingAdmissionWebhook", &json!({"rules": rules}))
     };
     let twice = |csv: &mut Value| {
-        let all = csv.pointer_mut("/spec/install/spec/deployments").unwrap().as_array_mut().unwrap();
+        let all =
+            csv.pointer_mut("/spec/install/spec/deployments").unwrap().as_array_mut().unwrap();
         let first = all[0].clone();
         all.push(first);
     };
@@ -160,19 +197,70 @@ fn every_fault_of_a_bundle_is_reported_in_order() {
     renamed(&mut misnamed);
     let mutating = "MutatingAdmissionWebhook";
     for (csv, objects, text) in [
-        (duplicate, vec![], "cluster service version contains duplicate strategy deployment spec 'the.operator'"),
+        (
+            duplicate,
+            vec![],
+            "cluster service version contains duplicate strategy deployment spec 'the.operator'",
+        ),
         (misnamed, vec![], "invalid cluster service version strategy deployment name 'Bad_': "),
-        (with_webhooks(&[], &[]), vec![crd("c"), crd("c")], "bundle contains duplicate custom resource definition 'c'"),
-        (with_webhooks(&["c"], &[]), vec![], "cluster service definition references owned custom resource definition 'c' not found in bundle"),
-        (with_webhooks(&[], &[changed(mutating, &json!({"deploymentName": "d"}))]), vec![], "webhook of type 'MutatingAdmissionWebhook' with name 'check.example.com' references non-existent deployment 'd'"),
-        (with_webhooks(&[], &[webhook(mutating), webhook(mutating)]), vec![], "duplicate webhook 'check.example.com' of type 'MutatingAdmissionWebhook'"),
-        (with_webhooks(&[], &[changed(mutating, &json!({"generateName": "Bad_"}))]), vec![], "webhook of type 'MutatingAdmissionWebhook' has invalid name 'Bad_': "),
-        (with_webhooks(&["c"], &[converts("w1", &["c"]), converts("w2", &["c"])]), vec![crd("c")], "conversion webhooks [w1,w2] reference same custom resource definition 'c'"),
-        (with_webhooks(&[], &[converts("w1", &["c"])]), vec![crd("c")], "conversion webhook 'w1' references custom resource definition 'c' not owned bundle"),
-        (with_webhooks(&[], &[rule("*", "a")]), vec![], "webhook \"check.example.com\" contains forbidden rule: admission webhook rules cannot reference API group \"*\""),
-        (with_webhooks(&[], &[rule("olm.operatorframework.io", "a")]), vec![], "cannot reference API group \"olm.operatorframework.io\""),
-        (with_webhooks(&[], &[rule("admissionregistration.k8s.io", "ValidatingWebhookConfigurations")]), vec![], "cannot reference resource \"ValidatingWebhookConfigurations\" for API group \"admissionregistration.k8s.io\""),
-        (with_webhooks(&[], &[]), vec![json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})], "unsupported resource \"p\" with kind \"Pod\""),
+        (
+            with_webhooks(&[], &[]),
+            vec![crd("c"), crd("c")],
+            "bundle contains duplicate custom resource definition 'c'",
+        ),
+        (
+            with_webhooks(&["c"], &[]),
+            vec![],
+            "cluster service definition references owned custom resource definition 'c' not found in bundle",
+        ),
+        (
+            with_webhooks(&[], &[changed(mutating, &json!({"deploymentName": "d"}))]),
+            vec![],
+            "webhook of type 'MutatingAdmissionWebhook' with name 'check.example.com' references non-existent deployment 'd'",
+        ),
+        (
+            with_webhooks(&[], &[webhook(mutating), webhook(mutating)]),
+            vec![],
+            "duplicate webhook 'check.example.com' of type 'MutatingAdmissionWebhook'",
+        ),
+        (
+            with_webhooks(&[], &[changed(mutating, &json!({"generateName": "Bad_"}))]),
+            vec![],
+            "webhook of type 'MutatingAdmissionWebhook' has invalid name 'Bad_': ",
+        ),
+        (
+            with_webhooks(&["c"], &[converts("w1", &["c"]), converts("w2", &["c"])]),
+            vec![crd("c")],
+            "conversion webhooks [w1,w2] reference same custom resource definition 'c'",
+        ),
+        (
+            with_webhooks(&[], &[converts("w1", &["c"])]),
+            vec![crd("c")],
+            "conversion webhook 'w1' references custom resource definition 'c' not owned bundle",
+        ),
+        (
+            with_webhooks(&[], &[rule("*", "a")]),
+            vec![],
+            "webhook \"check.example.com\" contains forbidden rule: admission webhook rules cannot reference API group \"*\"",
+        ),
+        (
+            with_webhooks(&[], &[rule("olm.operatorframework.io", "a")]),
+            vec![],
+            "cannot reference API group \"olm.operatorframework.io\"",
+        ),
+        (
+            with_webhooks(
+                &[],
+                &[rule("admissionregistration.k8s.io", "ValidatingWebhookConfigurations")],
+            ),
+            vec![],
+            "cannot reference resource \"ValidatingWebhookConfigurations\" for API group \"admissionregistration.k8s.io\"",
+        ),
+        (
+            with_webhooks(&[], &[]),
+            vec![json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})],
+            "unsupported resource \"p\" with kind \"Pod\"",
+        ),
     ] {
         let mut files = vec![
             ("manifests/csv.json", csv.to_string()),
@@ -230,7 +318,10 @@ fn webhooks_need_a_certificate_provider() {
     let settings = InstallSettings::into_namespace("here");
     let error = bundle_of(&csv).install(&settings).unwrap_err().to_string();
     // shows SUP-04
-    assert!(error.starts_with("unsupported bundle: webhookDefinitions are not supported"), "{error}");
+    assert!(
+        error.starts_with("unsupported bundle: webhookDefinitions are not supported"),
+        "{error}"
+    );
     // shows SUP-04
     assert!(install(&csv, None).is_ok());
 }

@@ -50,8 +50,19 @@ fn every_check_reports_into_one_message() {
     new["spec"]["scope"] = json!("Cluster");
     let message = condition_message(NAME, &lines(&old, &new)).unwrap();
     for check in [
-        "scope:", "existingFieldRemoval:", "type:", "enum:", "required:", "default:", "maximum:",
-        "maxItems:", "maxLength:", "maxProperties:", "minimum:", "minItems:", "minLength:",
+        "scope:",
+        "existingFieldRemoval:",
+        "type:",
+        "enum:",
+        "required:",
+        "default:",
+        "maximum:",
+        "maxItems:",
+        "maxLength:",
+        "maxProperties:",
+        "minimum:",
+        "minItems:",
+        "minLength:",
         "minProperties:",
     ] {
         // shows OLMV1-98
@@ -61,7 +72,10 @@ fn every_check_reports_into_one_message() {
 
 #[test]
 fn removed_field_is_named() {
-    let found = changes(&json!({"a": {"type": "string"}, "b": {"type": "string"}}), &json!({"a": {"type": "string"}}));
+    let found = changes(
+        &json!({"a": {"type": "string"}, "b": {"type": "string"}}),
+        &json!({"a": {"type": "string"}}),
+    );
     // shows OLMV1-99
     assert_eq!(found[0], "existingFieldRemoval: removed field : v1.^.b");
 }
@@ -76,7 +90,8 @@ fn descriptions_and_optional_fields_pass() {
 
 #[test]
 fn webhook_that_converts_permits_versions_to_differ() {
-    let limited = |values: &[&str]| object(&json!({"foobarbaz": {"type": "string", "enum": values}}));
+    let limited =
+        |values: &[&str]| object(&json!({"foobarbaz": {"type": "string", "enum": values}}));
     let old = crd_of(&[("v1", true, limited(&["a", "b"]))]);
     let mut new = crd_of(&[("v1", true, limited(&["a", "b"])), ("v2", true, limited(&["a"]))]);
     new["spec"]["conversion"] = json!({"strategy": "Webhook"});
@@ -95,16 +110,26 @@ fn webhook_that_converts_permits_versions_to_differ() {
 
 #[test]
 fn only_differences_of_versions_that_are_new_are_reported() {
-    let version = |kind: &str, extra: &str| object(&json!({"a": {"type": kind}, "extraField": {"type": extra}}));
-    let old = crd_of(&[("v1", true, version("string", "boolean")), ("v2", true, version("integer", "boolean"))]);
+    let version = |kind: &str, extra: &str| {
+        object(&json!({"a": {"type": kind}, "extraField": {"type": extra}}))
+    };
+    let old = crd_of(&[
+        ("v1", true, version("string", "boolean")),
+        ("v2", true, version("integer", "boolean")),
+    ]);
     // shows OLMV1-103
     assert!(lines(&old, &old).is_empty());
     let mut v3 = old.clone();
-    v3["spec"]["versions"][1] = crd_of(&[("v2", true, version("integer", "string"))])["spec"]["versions"][0].clone();
+    v3["spec"]["versions"][1] =
+        crd_of(&[("v2", true, version("integer", "string"))])["spec"]["versions"][0].clone();
     let found = lines(&old, &v3);
     // shows OLMV1-104
     assert!(
-        found.iter().all(|line| line.ends_with("^.extraField: type: type changed : \"boolean\" -> \"string\"")) && !found.is_empty(),
+        found
+            .iter()
+            .all(|line| line
+                .ends_with("^.extraField: type: type changed : \"boolean\" -> \"string\""))
+            && !found.is_empty(),
         "{found:?}"
     );
 }

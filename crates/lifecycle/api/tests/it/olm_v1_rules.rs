@@ -1,6 +1,8 @@
 //! OLM v1: the admission tests of upstream, form by form.
 
-use crate::olm_v1_validation::{base, cluster_with, config_map, create, image, merge, message, phase};
+use crate::olm_v1_validation::{
+    base, cluster_with, config_map, create, image, merge, message, phase,
+};
 use mainstay_api::{CrdChannel, resources};
 use mainstay_client::Patch;
 use mainstay_object::{Object, Resource};
@@ -33,7 +35,7 @@ async fn change(cluster: &TestCluster, resource: &Resource, spec: Value) -> Stri
     message(cluster.cluster().patch(resource, None, "t", &patch).await)
 }
 
-fn filter(change: Value) -> Value {
+fn filter(change: &Value) -> Value {
     json!({"source": {"catalog": change}})
 }
 
@@ -50,11 +52,11 @@ async fn names_of_packages_channels_and_namespaces_are_checked() {
         ("a.-b", "packageName must be a valid DNS1123 subdomain"),
     ] {
         // shows OLMV1-84
-        assert_refused(cluster, EXTENSION, filter(json!({"packageName": name})), part).await;
+        assert_refused(cluster, EXTENSION, filter(&json!({"packageName": name})), part).await;
     }
     for name in ["123", "a.b-c.d"] {
         // shows OLMV1-84
-        assert_accepted(cluster, EXTENSION, filter(json!({"packageName": name}))).await;
+        assert_accepted(cluster, EXTENSION, filter(&json!({"packageName": name}))).await;
     }
     for (name, part) in [
         (&*long, "Too long: may not be more than 253 bytes"),
@@ -64,7 +66,7 @@ async fn names_of_packages_channels_and_namespaces_are_checked() {
         ("a.-b", "channels entries must be valid DNS1123 subdomains"),
     ] {
         // shows OLMV1-87
-        assert_refused(cluster, EXTENSION, filter(json!({"channels": [name]})), part).await;
+        assert_refused(cluster, EXTENSION, filter(&json!({"channels": [name]})), part).await;
     }
     for (name, part) in [
         ("a.b", "namespace must be a valid DNS1123 label"),
@@ -96,25 +98,74 @@ async fn names_of_packages_channels_and_namespaces_are_checked() {
 async fn version_ranges_have_a_form() {
     let cluster = &cluster_with(CrdChannel::Standard).await;
     for version in [
-        "1.2.3", "v1.2.3", "=1.2.3", "!=1.2.3", ">1.2.3", "<1.2.3", ">=1.2.3", "=>1.2.3", "<=1.2.3",
-        "=<1.2.3", "~1.2.3", "~>1.2.3", "^1.2.3", "1.2", "1", "1.2.x", "1.2.X", "1.2.*", "1.x", "x",
-        "*", "> 1.2.3", ">= 1.2.3", ">=1.2.3, <2.3.4", ">=1.2.3,<2.3.4", ">=1.2.3 <2.3.4",
-        "<1.2.3 || >2.3.4", "<1.2.3||>2.3.4", ">1, <2 || >=4 || 3.x", "1.2.3-alpha",
-        "1.2.3-alpha.1", "1.2.3+meta", "1.2.3-rc.1+build-7", ">=1.2.3-0", "0.0.0",
+        "1.2.3",
+        "v1.2.3",
+        "=1.2.3",
+        "!=1.2.3",
+        ">1.2.3",
+        "<1.2.3",
+        ">=1.2.3",
+        "=>1.2.3",
+        "<=1.2.3",
+        "=<1.2.3",
+        "~1.2.3",
+        "~>1.2.3",
+        "^1.2.3",
+        "1.2",
+        "1",
+        "1.2.x",
+        "1.2.X",
+        "1.2.*",
+        "1.x",
+        "x",
+        "*",
+        "> 1.2.3",
+        ">= 1.2.3",
+        ">=1.2.3, <2.3.4",
+        ">=1.2.3,<2.3.4",
+        ">=1.2.3 <2.3.4",
+        "<1.2.3 || >2.3.4",
+        "<1.2.3||>2.3.4",
+        ">1, <2 || >=4 || 3.x",
+        "1.2.3-alpha",
+        "1.2.3-alpha.1",
+        "1.2.3+meta",
+        "1.2.3-rc.1+build-7",
+        ">=1.2.3-0",
+        "0.0.0",
     ] {
         // shows OLMV1-85
-        assert_accepted(cluster, EXTENSION, filter(json!({"version": version}))).await;
+        assert_accepted(cluster, EXTENSION, filter(&json!({"version": version}))).await;
     }
     for version in [
-        "==1.2.3", ">1.2.3 && <2.0.0", "1.2.3; 2.0.0", "1.2.3 - 2.3.4", "1.2.3.4", "01.2.3",
-        "1.02.3", "1.2.03", "1..2", ".1", "1.", "a", "1.2.a", "!1.2.3", ">>1.2.3", "<>1.2.3",
-        "1.2.3-", "1.2.3+", "1.2.3+a_b", "1.2.3-a_b", "1,,2", "latest",
+        "==1.2.3",
+        ">1.2.3 && <2.0.0",
+        "1.2.3; 2.0.0",
+        "1.2.3 - 2.3.4",
+        "1.2.3.4",
+        "01.2.3",
+        "1.02.3",
+        "1.2.03",
+        "1..2",
+        ".1",
+        "1.",
+        "a",
+        "1.2.a",
+        "!1.2.3",
+        ">>1.2.3",
+        "<>1.2.3",
+        "1.2.3-",
+        "1.2.3+",
+        "1.2.3+a_b",
+        "1.2.3-a_b",
+        "1,,2",
+        "latest",
     ] {
         // shows OLMV1-86
         assert_refused(
             cluster,
             EXTENSION,
-            filter(json!({"version": version})),
+            filter(&json!({"version": version})),
             "invalid version expression",
         )
         .await;
@@ -123,7 +174,7 @@ async fn version_ranges_have_a_form() {
     assert_refused(
         cluster,
         EXTENSION,
-        filter(json!({"version": "1".repeat(65)})),
+        filter(&json!({"version": "1".repeat(65)})),
         "spec.source.catalog.version: Too long: may not be more than 64 bytes",
     )
     .await;
@@ -165,7 +216,9 @@ async fn optional_parts_of_an_extension_are_complete_or_absent() {
             cluster,
             EXTENSION,
             json!({"source": {"sourceType": kind}}),
-            &format!("spec.source.sourceType: Unsupported value: {kind:?}: supported values: \"Catalog\""),
+            &format!(
+                "spec.source.sourceType: Unsupported value: {kind:?}: supported values: \"Catalog\""
+            ),
         )
         .await;
     }
@@ -230,9 +283,8 @@ async fn object_sets_are_limited_and_stay_as_they_are() {
         "spec.phases[0].objects: Too many: 51: must have at most 50 items",
     )
     .await;
-    let phases: Vec<Value> = (0..21)
-        .map(|at| json!({"name": format!("p{at}"), "objects": [config_map("a")]}))
-        .collect();
+    let phases: Vec<Value> =
+        (0..21).map(|at| json!({"name": format!("p{at}"), "objects": [config_map("a")]})).collect();
     // shows OLMV1-95
     assert_refused(
         cluster,
@@ -258,6 +310,8 @@ async fn object_sets_are_limited_and_stay_as_they_are() {
     assert_eq!(change(cluster, SET, json!({"lifecycleState": "Archived"})).await, "");
     // shows OLMV1-94
     assert!(
-        change(cluster, SET, json!({"lifecycleState": "Active"})).await.ends_with("cannot un-archive")
+        change(cluster, SET, json!({"lifecycleState": "Active"}))
+            .await
+            .ends_with("cannot un-archive")
     );
 }

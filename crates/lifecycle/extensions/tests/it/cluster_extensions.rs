@@ -291,7 +291,7 @@ async fn rest_costs_no_write(features: Features, limit: usize) {
 }
 
 /// An account of the extension with these permissions in all namespaces.
-async fn grant(olm: &OlmCluster, rules: serde_json::Value) {
+pub(crate) async fn grant(olm: &OlmCluster, rules: serde_json::Value) {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "installer", "namespace": NAMESPACE},

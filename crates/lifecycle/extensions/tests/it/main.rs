@@ -24,3 +24,4 @@ mod scenarios;
 mod spec_fields;
 mod spec_lifecycle;
 mod webhook_certificates;
+mod webhooks;

@@ -63,7 +63,12 @@ async fn publish_successor(olm: &OlmCluster) {
 }
 
 /// Waits for a ClusterObjectSet whose condition has this status and reason.
-pub(crate) async fn wait_for_set(olm: &OlmCluster, name: &str, kind: &str, expected: (&str, &str)) -> Object {
+pub(crate) async fn wait_for_set(
+    olm: &OlmCluster,
+    name: &str,
+    kind: &str,
+    expected: (&str, &str),
+) -> Object {
     let is_expected = |set: &Object| {
         let (status, reason, _) = condition(set, kind);
         (&*status, &*reason) == expected
@@ -83,7 +88,12 @@ pub(crate) fn config_map(name: &str) -> Value {
 }
 
 /// A ClusterObjectSet with a phase for each of these lists of objects.
-pub(crate) async fn apply_set(olm: &OlmCluster, name: &str, phases: &[&[Value]], probes: &Value) -> Object {
+pub(crate) async fn apply_set(
+    olm: &OlmCluster,
+    name: &str,
+    phases: &[&[Value]],
+    probes: &Value,
+) -> Object {
     let phase = |(at, objects): (usize, &&[Value])| {
         let objects: Vec<Value> = objects.iter().map(|object| json!({"object": object})).collect();
         json!({"name": format!("phase-{at}"), "objects": objects})

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies over ClusterExtensions: an administrator restricts what a user may install.
+//! Admission policies over ClusterExtensions: an administrator restricts what a user may install.
 
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_api::{CrdChannel, olm_v1_crds};

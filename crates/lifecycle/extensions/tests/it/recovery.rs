@@ -2,7 +2,7 @@
 
 use crate::bundles::TestBundle;
 use crate::extensions::{NAMESPACE, catalog};
-use crate::object_sets::{config, experimental, experimental_on, wait_for_set};
+use crate::object_sets::{config, config_map, experimental, experimental_on, wait_for_set};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use crate::scenarios::{change_spec, serve};
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +17,8 @@ const CONFIG: &Resource = &builtin::CONFIG_MAP;
 
 /// A cluster with running controllers, whose catalog has the package `a` in version 1.0.0.
 async fn with_package() -> OlmCluster {
-    with_bundle_on(experimental().await, TestBundle::new("a", "1.0.0").with_configs(&["kept"])).await
+    with_bundle_on(experimental().await, TestBundle::new("a", "1.0.0").with_configs(&["kept"]))
+        .await
 }
 
 async fn with_bundle_on(mut olm: OlmCluster, bundle: TestBundle) -> OlmCluster {
@@ -98,8 +99,7 @@ async fn extension_waits_for_its_namespace() {
     // shows OLMV1-30
     let waiting = olm.wait_for_extension("ext", reason_is("Retrying")).await;
     assert!(message(&waiting, "Progressing").contains("later"), "{waiting:?}");
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
     olm.cluster.apply(Object::from_value(namespace).unwrap()).await;
     // shows OLMV1-30
     olm.wait_until_installed("ext", "1.0.0").await;
@@ -145,9 +145,10 @@ async fn availability_follows_the_workload() {
             cluster.patch(&builtin::POD, Some(NAMESPACE), pod.name(), &patch).await.unwrap();
         }
     };
-    for (behaviour, expected) in
-        [(json!("not-ready"), ("False", "ProbeFailure")), (Value::Null, ("True", "ProbesSucceeded"))]
-    {
+    for (behaviour, expected) in [
+        (json!("not-ready"), ("False", "ProbeFailure")),
+        (Value::Null, ("True", "ProbesSucceeded")),
+    ] {
         behave(behaviour).await;
         // shows OLMV1-34
         wait_for_set(&olm, "ext-1", "Available", expected).await;
@@ -217,7 +218,8 @@ async fn rollout_that_exceeds_its_deadline_is_reported_and_may_still_succeed() {
     touch(&olm, &CLUSTER_OBJECT_SET, "ext-1").await;
     let exceeded = ("False", "ProgressDeadlineExceeded");
     let set = wait_for_set(&olm, "ext-1", "Progressing", exceeded).await;
-    let text = "Revision has not rolled out for 10 minute(s). Last status: Revision 1.0.0 is rolling out.";
+    let text =
+        "Revision has not rolled out for 10 minute(s). Last status: Revision 1.0.0 is rolling out.";
     // shows OLMV1-11
     assert_eq!(message(&set, "Progressing"), text);
     // shows OLMV1-11
@@ -243,8 +245,7 @@ async fn rollout_that_exceeds_its_deadline_is_reported_and_may_still_succeed() {
 async fn objects_of_a_late_revision_go_when_it_is_archived() {
     let bundle = TestBundle::new("a", "1.0.0").with_configs(&["kept"]).behaving("stuck");
     let (olm, clock) = with_clock(bundle).await;
-    let config = crate::object_sets::config_map("first");
-    let phases = json!([{"name": "one", "objects": [{"object": config}]}]);
+    let phases = json!([{"name": "one", "objects": [{"object": config_map("first")}]}]);
     let set = json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
         "metadata": {"name": "set"},

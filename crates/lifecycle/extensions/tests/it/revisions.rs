@@ -1,6 +1,6 @@
 //! Upstream's scenarios of ClusterObjectSets that users write: probes, Secrets, and fields of users.
 
-use crate::bundles::TestBundle;
+use crate::bundles::{TestBundle, crd};
 use crate::extensions::NAMESPACE;
 use crate::object_sets::{apply_set, config, config_map, experimental, wait_for_set};
 use crate::olm_cluster::{OlmCluster, condition, message};
@@ -10,7 +10,6 @@ use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
-const CONFIG: &Resource = &builtin::CONFIG_MAP;
 const CLAIM: &Resource = &builtin::PERSISTENT_VOLUME_CLAIM;
 const SUCCEEDED: (&str, &str) = ("True", "Succeeded");
 
@@ -33,14 +32,14 @@ fn field_value(path: &str, value: &str) -> Value {
     json!({"type": "FieldValue", "fieldValue": {"fieldPath": path, "value": value}})
 }
 
-fn of_kind(group: &str, kind: &str, assertions: Value) -> Value {
+fn of_kind(group: &str, kind: &str, assertions: &Value) -> Value {
     json!({
         "selector": {"type": "GroupKind", "groupKind": {"group": group, "kind": kind}},
         "assertions": assertions,
     })
 }
 
-fn of_label(selector: Value, assertions: Value) -> Value {
+fn of_label(selector: &Value, assertions: &Value) -> Value {
     json!({"selector": {"type": "Label", "label": selector}, "assertions": assertions})
 }
 
@@ -55,8 +54,11 @@ async fn next_phase_waits_until_a_claim_is_bound() {
             "resources": {"requests": {"storage": "1Gi"}},
         },
     });
-    let probes =
-        json!([of_kind("", "PersistentVolumeClaim", json!([field_value("status.phase", "Bound")]))]);
+    let probes = json!([of_kind(
+        "",
+        "PersistentVolumeClaim",
+        &json!([field_value("status.phase", "Bound")])
+    )]);
     apply_set(&olm, "set", &[&[claim], &[config_map("second")]], &probes).await;
     let pending = wait_for_set(&olm, "set", "Available", ("False", "ProbeFailure")).await;
     // shows OLMV1-36
@@ -82,8 +84,8 @@ async fn probe_that_selects_by_label_holds_the_next_phase_up() {
     let olm = started().await;
     let first = labelled("first", json!({"probed": "yes"}), json!({"a": "1"}));
     let probes = json!([of_label(
-        json!({"matchLabels": {"probed": "yes"}}),
-        json!([field_value("data.a", "9")])
+        &json!({"matchLabels": {"probed": "yes"}}),
+        &json!([field_value("data.a", "9")])
     )]);
     apply_set(&olm, "set", &[&[first], &[config_map("second")]], &probes).await;
     let failed = wait_for_set(&olm, "set", "Available", ("False", "ProbeFailure")).await;
@@ -101,13 +103,11 @@ async fn phases_follow_each_other_as_all_kinds_of_probes_succeed() {
     let olm = started().await;
     let value = labelled("value", json!({"probe": "value"}), json!({"a": "1"}));
     let equal = labelled("equal", json!({"probe": "equal"}), json!({"a": "1", "b": "1"}));
-    let mut namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "made"}});
-    namespace["metadata"]["labels"] = json!({"probe": "phase"});
-    let crd = crate::bundles::crd("Anvil", &json!({"size": {"type": "integer"}}));
-    let mut crd_labelled = crd;
-    crd_labelled["metadata"]["labels"] = json!({"probe": "condition"});
-    let fields = json!({"type": "FieldsEqual", "fieldsEqual": {"fieldA": "data.a", "fieldB": "data.b"}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "made"}});
+    let mut crd = crd("Anvil", &json!({"size": {"type": "integer"}}));
+    crd["metadata"]["labels"] = json!({"probe": "condition"});
+    let fields =
+        json!({"type": "FieldsEqual", "fieldsEqual": {"fieldA": "data.a", "fieldB": "data.b"}});
     let established = json!({
         "type": "ConditionEqual", "conditionEqual": {"type": "Established", "status": "True"},
     });
@@ -115,12 +115,12 @@ async fn phases_follow_each_other_as_all_kinds_of_probes_succeed() {
         {"key": "probe", "operator": "In", "values": ["condition"]},
     ]});
     let probes = json!([
-        of_label(json!({"matchLabels": {"probe": "value"}}), json!([field_value("data.a", "1")])),
-        of_label(json!({"matchLabels": {"probe": "equal"}}), json!([fields])),
-        of_label(among, json!([established])),
-        of_kind("", "Namespace", json!([field_value("status.phase", "Active")])),
+        of_label(&json!({"matchLabels": {"probe": "value"}}), &json!([field_value("data.a", "1")])),
+        of_label(&json!({"matchLabels": {"probe": "equal"}}), &json!([fields])),
+        of_label(&among, &json!([established])),
+        of_kind("", "Namespace", &json!([field_value("status.phase", "Active")])),
     ]);
-    apply_set(&olm, "set", &[&[value], &[equal], &[crd_labelled], &[namespace]], &probes).await;
+    apply_set(&olm, "set", &[&[value], &[equal], &[crd], &[namespace]], &probes).await;
     // shows OLMV1-39
     wait_for_set(&olm, "set", "Succeeded", SUCCEEDED).await;
     let cluster = olm.cluster.cluster();

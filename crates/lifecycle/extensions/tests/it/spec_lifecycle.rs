@@ -1,6 +1,7 @@
 //! The life of ClusterExtensions: install modes, ownership, updates that are refused, and deletion.
 
 use crate::bundles::TestBundle;
+use crate::cluster_extensions::grant;
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use mainstay_api::resources::CLUSTER_EXTENSION;
@@ -8,6 +9,7 @@ use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::{Gvk, Object, builtin};
+use mainstay_testkit::InjectedFault;
 use serde_json::{Value, json};
 
 const CRD: &mainstay_object::Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
@@ -195,6 +197,54 @@ async fn update_that_breaks_a_crd_is_refused_until_the_check_is_off() {
     change(&olm, "ext", enforcement("None")).await;
     // shows CE-12 OLMV1-108
     olm.wait_until_installed("ext", "3.0.0").await;
+}
+
+#[tokio::test]
+async fn crd_that_cannot_be_read_is_reported() {
+    let mut olm = OlmCluster::for_extensions().await;
+    let size = json!({"size": {"type": "integer"}});
+    TestBundle::new("a", "1.0.0").with_crd("Anvil", &size).store(&olm);
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    let faulty = olm.cluster.with_faults(|request| {
+        if request.method == "GET" && request.target.ends_with("/anvils.example.com") {
+            InjectedFault::Refused(500)
+        } else {
+            InjectedFault::Pass
+        }
+    });
+    let controllers = olm.controllers_on(&faulty);
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    olm.apply_extension("ext", "a", "").await;
+    // shows OLMV1-97
+    let failed = wait_until_failed(&olm, "ext", "Retrying", "anvils.example.com").await;
+    assert_eq!(condition(&failed, "Installed").0, "False");
+    controllers.shutdown().await;
+}
+
+/// As in an upgrade from OLM v1.10 to v1.11.
+#[tokio::test]
+async fn extension_of_an_older_version_with_an_account_is_upgraded() {
+    let mut olm = OlmCluster::for_extensions().await;
+    olm.features = Features::standard(TrustMode::ServiceAccount);
+    for version in ["1.0.0", "2.0.0"] {
+        TestBundle::new("a", version).with_configs(&["kept"]).store(&olm);
+    }
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    olm.start_controllers().await;
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    grant(&olm, json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])).await;
+    olm.apply_extension("ext", "a", "").await;
+    change(&olm, "ext", json!({"spec": {"serviceAccount": {"name": "installer"}}})).await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    olm.stop_controllers().await;
+    olm.features = Features::standard(TrustMode::ClusterAdmin);
+    olm.start_controllers().await;
+    olm.put_image("r.example/cat:v2", Some(&catalog(&[("a", &["1.0.0", "2.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v2"}), json!({})).await;
+    // shows OLMV1-58
+    olm.wait_until_serving("cat", "r.example/cat:v2").await;
+    // shows OLMV1-58
+    olm.wait_until_installed("ext", "2.0.0").await;
 }
 
 #[tokio::test]
