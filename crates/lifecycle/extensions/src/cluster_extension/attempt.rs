@@ -197,7 +197,9 @@ impl<'a> Attempt<'a> {
                         );
                         let bundle = installed_bundle(self.context, &choice);
                         let installed = match checked {
-                            Ok(_) => Box::pin(self.install(&account, history, bundle)).await,
+                            Ok(_) => {
+                                Box::pin(self.renew_and_install(&account, history, bundle)).await
+                            }
                             Err(failure) => Err(failure),
                         };
                         let (bundle, applied) = match installed {

@@ -155,7 +155,7 @@ impl Reconciler for Controller {
                 renew_at,
             },
             Err(failure) if failure.is_retried() => Next::Retry(retry()),
-            Err(_) => Next::Blocked,
+            Err(_) => Next::Blocked { renew_at: attempt.next_renewal().await },
         };
         let action = next.action(context.clock);
         let dependencies = attempt.dependencies.into_inner();

@@ -36,8 +36,8 @@ pub(super) enum Next {
     },
     /// Another attempt.
     Retry(Retry),
-    /// Nothing: only another input can help.
-    Blocked,
+    /// Nothing: only another input can help. Another attempt when certificates are due for renewal.
+    Blocked { renew_at: Option<Timestamp> },
 }
 
 /// When the next attempt is made.
@@ -55,14 +55,14 @@ impl Next {
         match self {
             Self::Retry(retry) => Some(*retry),
             Self::Unchanged { retry, .. } => *retry,
-            Self::Blocked => None,
+            Self::Blocked { .. } => None,
         }
     }
 
     const fn renew_at(&self) -> Option<Timestamp> {
         match self {
-            Self::Unchanged { renew_at, .. } => *renew_at,
-            Self::Retry(_) | Self::Blocked => None,
+            Self::Unchanged { renew_at, .. } | Self::Blocked { renew_at } => *renew_at,
+            Self::Retry(_) => None,
         }
     }
 
@@ -105,6 +105,7 @@ mod tests {
         assert!(matches!(next(Some(later)).action(clock), Action::After(_)));
         control.step(SignedDuration::from_hours(1));
         assert!(next(None).is_due(clock) && !next(Some(later)).is_due(clock));
-        assert_eq!(Next::Blocked.action(clock), Action::Done);
+        assert_eq!(Next::Blocked { renew_at: None }.action(clock), Action::Done);
+        assert!(Next::Blocked { renew_at: Some(renew_at) }.is_due(clock));
     }
 }

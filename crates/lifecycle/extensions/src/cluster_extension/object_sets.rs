@@ -169,7 +169,14 @@ impl Attempt<'_> {
                 let package = package.map(|filter| filter.package_name.clone());
                 let package = package.unwrap_or_default();
                 let bundle = BundleIdentity { package, name, version, release, image };
-                let applied = Box::pin(self.apply_bundle((cache, sets), account, &bundle)).await;
+                let revisions = (cache, sets);
+                let renews = self.renews_before_upgrade(revisions, account, &bundle);
+                let applied = match Box::pin(renews).await {
+                    // The new revision enqueues the extension.
+                    Ok(true) => Ok(AppliedObjects::default()),
+                    Ok(false) => Box::pin(self.apply_bundle(revisions, account, &bundle)).await,
+                    Err(failure) => Err(failure),
+                };
                 (deprecations, applied)
             }
         }

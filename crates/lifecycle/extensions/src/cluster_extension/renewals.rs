@@ -1,14 +1,16 @@
-//! Certificates that are due for renewal while no bundle is chosen: the installed one is rendered again.
+//! Certificates that are due for renewal while another bundle than the installed one is chosen, or none: the
+//! installed one is rendered again. An upgrade can be refused for longer than certificates are valid.
 
 use super::account::Account;
 use super::attempt::{Applied, AppliedObjects, Attempt};
 use super::failure::Failure;
-use super::object_sets::Revisions;
-use super::releases::History;
+use super::object_sets::{self, Revisions};
+use super::releases::{self, History};
+use super::status::InstalledBundle;
 use super::webhook_certificates;
 use crate::features::WebhookCertificates;
 use jiff::Timestamp;
-use mainstay_objectsets::{bundle_of, revision_states};
+use mainstay_objectsets::{BundleIdentity, bundle_of, revision_states};
 
 /// The failure of a resolution, during which certificates were renewed if any were due.
 pub(super) fn unresolved(message: String, renewed: Result<(), Failure>) -> Failure {
@@ -43,6 +45,29 @@ impl Attempt<'_> {
         Ok(AppliedObjects { renew_at, ..self.repair(account, &history).await? })
     }
 
+    /// When certificates are due next, if that is known and not past: then only another input can help.
+    pub(super) async fn next_renewal(&self) -> Option<Timestamp> {
+        let renew_at = self.renew_at().await.ok().flatten();
+        renew_at.filter(|_| !self.is_past(renew_at))
+    }
+
+    /// Installs a bundle. Before an upgrade, certificates of the installed bundle are renewed if they are due.
+    pub(super) async fn renew_and_install(
+        &self,
+        account: &Account<'_>,
+        history: History,
+        bundle: InstalledBundle,
+    ) -> Result<(Option<InstalledBundle>, AppliedObjects), Failure> {
+        let is_upgrade = history.installed().is_some_and(|installed| installed.name != bundle.name);
+        if !is_upgrade || !self.is_past(self.renew_at().await?) {
+            return Box::pin(self.install(account, history, bundle)).await;
+        }
+        // If this fails, the upgrade may still succeed, and renews them too.
+        let _ = Box::pin(self.renew(account, history)).await;
+        let history = releases::history(self.context, &self.extension.metadata.name).await?;
+        Box::pin(self.install(account, history, bundle)).await
+    }
+
     /// Renews certificates that are due, and does nothing else.
     ///
     /// # Errors
@@ -57,6 +82,24 @@ impl Attempt<'_> {
             Box::pin(self.install(account, history, bundle)).await?;
         }
         Ok(())
+    }
+
+    /// Whether certificates of the installed bundle were due, and a revision with new ones rolls out now, before
+    /// an upgrade to the chosen bundle.
+    pub(super) async fn renews_before_upgrade(
+        &self,
+        revisions: Revisions<'_>,
+        account: &Account<'_>,
+        bundle: &BundleIdentity,
+    ) -> Result<bool, Failure> {
+        let (cache, sets) = revisions;
+        let installed = revision_states(sets).installed.map(bundle_of);
+        let is_upgrade = installed.is_some_and(|installed| installed.name != bundle.name);
+        if !is_upgrade || !self.is_past(self.renew_at().await?) {
+            return Ok(false);
+        }
+        let _ = Box::pin(self.keep_object_set(revisions, account)).await;
+        Ok(object_sets::revisions(cache, &self.extension.metadata.name).len() > sets.len())
     }
 
     /// Renews certificates that are due; the controller of ClusterObjectSets repairs the objects.

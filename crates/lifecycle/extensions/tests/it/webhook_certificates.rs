@@ -339,6 +339,35 @@ async fn certificate_is_renewed_while_no_version_is_found() {
     }
 }
 
+/// An upgrade that is refused for long does not keep certificates of the installed version from being renewed.
+#[tokio::test]
+async fn certificate_is_renewed_while_an_upgrade_is_refused() {
+    for features in appliers(WebhookCertificates::Own) {
+        let mut olm = started(features).await;
+        olm.wait_until_installed("ext", "1.0.0").await;
+        let before = secret(&olm, NAMESPACE, SERVING).await;
+        let mut crd = converted_crd();
+        crd["spec"]["versions"] = json!([crd["spec"]["versions"][1]]);
+        crd["spec"]["versions"][0]["storage"] = true.into();
+        olm.put_edited_bundle("a", "2.0.0", &["kept"], &[crd], |csv| {
+            add_webhooks(csv);
+            let owned = &mut csv["spec"]["customresourcedefinitions"]["owned"];
+            *owned = json!([owned[1]]);
+        });
+        publish(&olm, &["1.0.0", "2.0.0"]).await;
+        let refused = |found: &Object| {
+            let text = message(found, "Progressing");
+            text.contains("a.v2.0.0") && text.contains("validating upgrade for CRD")
+        };
+        olm.wait_for_extension("ext", refused).await;
+        start_later(&mut olm, RENEWED_AFTER).await;
+        wait_until_renewed(&olm, &before).await;
+        assert_trusted(&olm).await;
+        let refused = olm.wait_for_extension("ext", refused).await;
+        assert_eq!(condition(&refused, "Installed").0, "True");
+    }
+}
+
 #[tokio::test]
 async fn callers_trust_both_cas_when_the_ca_is_replaced() {
     for features in appliers(WebhookCertificates::Own) {
