@@ -138,7 +138,7 @@ impl<'a> Account<'a> {
     pub(super) async fn end_attempt(&self, applied: Applied) -> Applied {
         let Self::Approved(account) = self else { return applied };
         let mut applied = applied;
-        if account.left().is_none() {
+        if account.state().is_none() {
             match (account.for_installed().await, &mut applied) {
                 (Ok(Access::Unapproved(failure)), Ok(objects)) => {
                     objects.unapproved.get_or_insert(failure);
@@ -148,7 +148,7 @@ impl<'a> Account<'a> {
             }
         }
         if let Ok(objects) = &mut applied {
-            objects.account = account.left();
+            objects.account = account.state();
         }
         applied
     }

@@ -205,12 +205,12 @@ impl Controller {
         if next.is_due(self.context.clock) {
             return None;
         }
-        if let Next::Unchanged { objects, releases, account: left, .. } = next {
+        if let Next::Unchanged { objects, releases, account: state, .. } = next {
             let account = account::name(&self.context, extension);
-            let accounts = self.context.approved_accounts.as_ref().zip(left.as_ref());
+            let accounts = self.context.approved_accounts.as_ref().zip(state.as_ref());
             let is_same = *releases == self.release_fingerprint(key)
                 && self.context.managed.are_untouched(&account, objects)
-                && accounts.is_none_or(|(accounts, left)| accounts.is_untouched(extension, left));
+                && accounts.is_none_or(|(accounts, state)| accounts.is_untouched(extension, state));
             if !is_same {
                 return None;
             }

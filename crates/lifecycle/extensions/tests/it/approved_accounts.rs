@@ -157,7 +157,6 @@ async fn nothing_is_written_before_the_approval_and_the_account_has_exactly_what
     }
     approve(&olm, rules(&["kept", "dropped", "other"])).await;
     let installed = olm.wait_until_installed("ext", "1.0.0").await;
-    // shows RBAC-07
     let role = find(&olm, &builtin::ROLE, ROLE).await.unwrap();
     assert_eq!(changeable_configs(&role), ["dropped", "kept"]);
     let cluster_role = find(&olm, &builtin::CLUSTER_ROLE, CLUSTER_ROLE).await.unwrap();
@@ -171,6 +170,7 @@ async fn nothing_is_written_before_the_approval_and_the_account_has_exactly_what
         (&builtin::ROLE_BINDING, BINDING),
     ] {
         let owner = find(&olm, kind, name).await.unwrap().controller_owner().unwrap();
+        // shows RBAC-07
         assert_eq!(owner.uid, installed.uid(), "{name}");
     }
     let options = DeleteOptions::default();

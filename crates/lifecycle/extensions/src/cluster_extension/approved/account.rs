@@ -32,7 +32,7 @@ pub(in crate::cluster_extension) struct ApprovedAccount<'a> {
     /// The objects of what is installed.
     installed: Vec<Value>,
     /// The account as this attempt left it; none as long as it did not look at it.
-    left: Mutex<Option<AccountState>>,
+    state: Mutex<Option<AccountState>>,
 }
 
 impl<'a> ApprovedAccount<'a> {
@@ -43,12 +43,12 @@ impl<'a> ApprovedAccount<'a> {
         extension: &'a ClusterExtension,
         installed: Vec<Value>,
     ) -> Self {
-        Self { context, accounts, extension, installed, left: Mutex::new(None) }
+        Self { context, accounts, extension, installed, state: Mutex::new(None) }
     }
 
     /// The account as this attempt left it; none as long as the attempt did not look at it.
-    pub(in crate::cluster_extension) fn left(&self) -> Option<AccountState> {
-        self.left.lock().clone()
+    pub(in crate::cluster_extension) fn state(&self) -> Option<AccountState> {
+        self.state.lock().clone()
     }
 
     /// Gives the account the permissions for what is installed, and takes all others. Where they are not approved
@@ -151,12 +151,12 @@ impl<'a> ApprovedAccount<'a> {
     /// Makes the account have these roles and no others; without roles it goes.
     async fn keep(&self, roles: Option<Vec<RbacRole>>) -> Result<(), Failure> {
         // An attempt that fails half way is not the state of the account.
-        *self.left.lock() = Some(AccountState::default());
+        *self.state.lock() = Some(AccountState::default());
         let objects = roles.map(|roles| InstallerObjects::new(&self.names(), roles).to_values());
         let &Self { context, accounts, extension, .. } = self;
         let writer = AccountWriter { context, accounts, extension };
         let state = writer.keep(objects.unwrap_or_default()).await?;
-        *self.left.lock() = Some(state);
+        *self.state.lock() = Some(state);
         Ok(())
     }
 }

@@ -173,11 +173,11 @@ impl ApprovedAccounts {
     pub(in crate::cluster_extension) fn is_untouched(
         &self,
         extension: &ClusterExtension,
-        left: &AccountState,
+        state: &AccountState,
     ) -> bool {
         let objects = self.objects_of(extension).into_iter();
         let now =
             objects.map(|(place, key, object)| ((place, key), object.resource_version.clone()));
-        now.collect::<BTreeMap<_, _>>() == left.0
+        now.collect::<BTreeMap<_, _>>() == state.0
     }
 }
