@@ -23,6 +23,7 @@
 pub mod chaos;
 mod fault_injection;
 mod source_text;
+mod webhooks;
 
 pub use fault_injection::{InjectedFault, ObservedRequest};
 use mainstay_apiserver::{ApiServer, ApiServerConfig, VersionInfo};

@@ -5,61 +5,45 @@ use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::OlmCluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::{Request, Response};
 use mainstay_object::{Gvk, Object, builtin};
-use mainstay_outbound::{BackendError, InProcessBackend};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
-/// The webhooks of the operator. In v1, `valid` and `mutate` are fields of the spec; in v2 they are below
+/// The answers of the operator. In v1, `valid` and `mutate` are fields of the spec; in v2 they are below
 /// `conversion`.
-struct Operator;
-
-impl InProcessBackend for Operator {
-    fn call(
-        &self,
-        request: Request<Bytes>,
-    ) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
-        let review: Value = serde_json::from_slice(request.body()).unwrap();
-        let mut response = json!({"uid": review["request"]["uid"]});
-        let spec = &review["request"]["object"]["spec"];
-        match request.uri().path() {
-            "/validate" => {
-                response["allowed"] = json!(spec["valid"] == true);
-                response["status"] =
-                    json!({"message": "Invalid value: false: Spec.Valid must be true"});
-            }
-            "/mutate" => {
-                let patch = json!([{"op": "add", "path": "/spec/mutate", "value": true}]);
-                response["allowed"] = true.into();
-                response["patchType"] = "JSONPatch".into();
-                response["patch"] = STANDARD.encode(patch.to_string()).into();
-            }
-            "/convert" => {
-                let wanted = &review["request"]["desiredAPIVersion"];
-                let objects = review["request"]["objects"].as_array().unwrap();
-                let convert = |object: &Value| {
-                    let mut object = object.clone();
-                    object["apiVersion"] = wanted.clone();
-                    object["spec"] = if wanted == "example.com/v2" {
-                        json!({"conversion": object["spec"]})
-                    } else {
-                        object["spec"]["conversion"].clone()
-                    };
-                    object
-                };
-                response["result"] = json!({"status": "Success"});
-                response["convertedObjects"] = objects.iter().map(convert).collect();
-            }
-            other => panic!("{other}"),
+fn answer(path: &str, review: &Value) -> Value {
+    let mut response = json!({"uid": review["request"]["uid"]});
+    let spec = &review["request"]["object"]["spec"];
+    match path {
+        "/validate" => {
+            response["allowed"] = json!(spec["valid"] == true);
+            response["status"] =
+                json!({"message": "Invalid value: false: Spec.Valid must be true"});
         }
-        let answer = json!({
-            "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response,
-        });
-        Box::pin(async move { Ok(Response::new(answer.to_string().into())) })
+        "/mutate" => {
+            let patch = json!([{"op": "add", "path": "/spec/mutate", "value": true}]);
+            response["allowed"] = true.into();
+            response["patchType"] = "JSONPatch".into();
+            response["patch"] = STANDARD.encode(patch.to_string()).into();
+        }
+        "/convert" => {
+            let wanted = &review["request"]["desiredAPIVersion"];
+            let objects = review["request"]["objects"].as_array().unwrap();
+            let convert = |object: &Value| {
+                let mut object = object.clone();
+                object["apiVersion"] = wanted.clone();
+                object["spec"] = if wanted == "example.com/v2" {
+                    json!({"conversion": object["spec"]})
+                } else {
+                    object["spec"]["conversion"].clone()
+                };
+                object
+            };
+            response["result"] = json!({"status": "Success"});
+            response["convertedObjects"] = objects.iter().map(convert).collect();
+        }
+        other => panic!("{other}"),
     }
+    json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 }
 
 /// A bundle with a kind in two versions and three webhooks.
@@ -111,7 +95,7 @@ async fn webhooks_of_an_installed_operator_deny_change_and_convert() {
         let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
         olm.cluster.wait_for_condition(crds, None, &name, "Established").await;
     }
-    olm.cluster.server().put_native_backend(NAMESPACE, "a-service", Arc::new(Operator));
+    olm.cluster.answer_webhooks(NAMESPACE, "a-service", answer);
     bundle().store(&olm);
     olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
     olm.start_controllers().await;
