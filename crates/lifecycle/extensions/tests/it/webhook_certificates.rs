@@ -349,11 +349,13 @@ async fn certificate_is_renewed_while_an_upgrade_is_refused() {
         let mut crd = converted_crd();
         crd["spec"]["versions"] = json!([crd["spec"]["versions"][1]]);
         crd["spec"]["versions"][0]["storage"] = true.into();
-        olm.put_edited_bundle("a", "2.0.0", &["kept"], &[crd], |csv| {
+        let change = |csv: &mut Value| {
             add_webhooks(csv);
             let owned = &mut csv["spec"]["customresourcedefinitions"]["owned"];
             *owned = json!([owned[1]]);
-        });
+        };
+        let bundle = TestBundle::new("a", "2.0.0").with(change).with_configs(&["kept"]);
+        bundle.with_object(&crd).store(&olm);
         publish(&olm, &["1.0.0", "2.0.0"]).await;
         let refused = |found: &Object| {
             let text = message(found, "Progressing");
