@@ -197,7 +197,10 @@ impl<'p> Planner<'p> {
                 }
                 let added = match self.add(demand, &pick.choice.catalog) {
                     Err(Stop::Failed(cause)) => {
-                        failures.push(*cause);
+                        // Two bundles can contradict each other: each demand has the same cause.
+                        if !failures.contains(&cause) {
+                            failures.push(*cause);
+                        }
                         continue;
                     }
                     added => added?,

@@ -6,7 +6,7 @@ use crate::property::OperatorApi;
 use serde_json::{Value, json};
 
 /// A bundle `NAME.vVERSION` with properties beside its package.
-fn bundle(package: &str, version: &str, properties: Value) -> Vec<Value> {
+fn bundle(package: &str, version: &str, properties: &Value) -> Vec<Value> {
     let name = format!("{package}.v{version}");
     let mut all =
         vec![json!({"type": "olm.package", "value": {"packageName": package, "version": version}})];
@@ -107,11 +107,11 @@ fn chain_is_planned_with_dependencies_first() {
         "c",
         0,
         &[
-            bundle("a", "1.0.0", json!([needs_package("b", ">=1.0.0 <3.0.0")])),
-            bundle("b", "1.5.0", json!([])),
-            bundle("b", "2.0.0", json!([needs_api("Pot")])),
-            bundle("b", "3.0.0", json!([needs_package("nothing", ">0.0.0")])),
-            bundle("c", "4.0.0", json!([provides("Pot")])),
+            bundle("a", "1.0.0", &json!([needs_package("b", ">=1.0.0 <3.0.0")])),
+            bundle("b", "1.5.0", &json!([])),
+            bundle("b", "2.0.0", &json!([needs_api("Pot")])),
+            bundle("b", "3.0.0", &json!([needs_package("nothing", ">0.0.0")])),
+            bundle("c", "4.0.0", &json!([provides("Pot")])),
         ],
     )];
     let cluster = Cluster::default();
@@ -135,14 +135,14 @@ fn what_the_cluster_has_is_not_planned() {
             bundle(
                 "a",
                 "1.0.0",
-                json!([
+                &json!([
                     needs_package("b", ">=1.0.0"),
                     needs_api("Pot"),
                     needs_package("d", ">=1.0.0")
                 ]),
             ),
-            bundle("b", "1.5.0", json!([])),
-            bundle("c", "4.0.0", json!([provides("Pot")])),
+            bundle("b", "1.5.0", &json!([])),
+            bundle("c", "4.0.0", &json!([provides("Pot")])),
         ],
     )];
     let cluster = Cluster {
@@ -175,12 +175,12 @@ fn later_demand_changes_an_earlier_choice() {
             bundle(
                 "a",
                 "1.0.0",
-                json!([needs_package("b", ">=1.0.0"), needs_package("c", ">=1.0.0")]),
+                &json!([needs_package("b", ">=1.0.0"), needs_package("c", ">=1.0.0")]),
             ),
-            bundle("b", "1.0.0", json!([])),
-            bundle("b", "2.0.0", json!([needs_package("gone", ">=1.0.0")])),
-            bundle("c", "1.0.0", json!([needs_package("b", "<2.0.0")])),
-            bundle("gone", "1.0.0", json!([])),
+            bundle("b", "1.0.0", &json!([])),
+            bundle("b", "2.0.0", &json!([needs_package("gone", ">=1.0.0")])),
+            bundle("c", "1.0.0", &json!([needs_package("b", "<2.0.0")])),
+            bundle("gone", "1.0.0", &json!([])),
         ],
     )];
     let expected = ["b.v1.0.0 [>=1.0.0 <2.0.0]", "c.v1.0.0 [>=1.0.0]", "a.v1.0.0 []"];
@@ -196,11 +196,11 @@ fn contradiction_names_each_demand() {
             bundle(
                 "a",
                 "1.0.0",
-                json!([needs_package("b", ">=2.0.0"), needs_package("c", ">=1.0.0")]),
+                &json!([needs_package("b", ">=2.0.0"), needs_package("c", ">=1.0.0")]),
             ),
-            bundle("b", "1.0.0", json!([])),
-            bundle("b", "2.0.0", json!([])),
-            bundle("c", "1.0.0", json!([needs_package("b", "<2.0.0")])),
+            bundle("b", "1.0.0", &json!([])),
+            bundle("b", "2.0.0", &json!([])),
+            bundle("c", "1.0.0", &json!([needs_package("b", "<2.0.0")])),
         ],
     )];
     insta::assert_snapshot!(Cluster::default().failure(&catalogs), @r#"
@@ -211,14 +211,15 @@ fn contradiction_names_each_demand() {
       → install another version of the dependent, with --version RANGE
       → or install its dependency in another way, and accept the bundle with --dependencies Ignore
     "#);
-    let missing = [catalog("c", 0, &[bundle("a", "1.0.0", json!([needs_package("b", ">1.0.0")]))])];
+    let missing =
+        [catalog("c", 0, &[bundle("a", "1.0.0", &json!([needs_package("b", ">1.0.0")]))])];
     insta::assert_snapshot!(Cluster::default().failure(&missing), @r#"
     no catalog has package "b"
       because bundle a.v1.0.0 requires package "b" in version range ">1.0.0"
       → install another version of the dependent, with --version RANGE
       → or install its dependency in another way, and accept the bundle with --dependencies Ignore
     "#);
-    let nobody = [catalog("c", 0, &[bundle("a", "1.0.0", json!([needs_api("Pot")]))])];
+    let nobody = [catalog("c", 0, &[bundle("a", "1.0.0", &json!([needs_api("Pot")]))])];
     insta::assert_snapshot!(Cluster::default().failure(&nobody), @r"
     no bundle of any catalog provides API Pot (x.io/v1)
       because bundle a.v1.0.0 requires it
@@ -232,12 +233,12 @@ fn cycle_is_planned_and_its_first_step_needs_a_later_one() {
         "c",
         0,
         &[
-            bundle("a", "1.0.0", json!([needs_package("b", ">=1.0.0")])),
-            bundle("b", "1.0.0", json!([needs_package("c", ">=1.0.0")])),
+            bundle("a", "1.0.0", &json!([needs_package("b", ">=1.0.0")])),
+            bundle("b", "1.0.0", &json!([needs_package("c", ">=1.0.0")])),
             bundle(
                 "c",
                 "1.0.0",
-                json!([needs_package("b", ">=1.0.0"), needs_package("a", ">=1.0.0")]),
+                &json!([needs_package("b", ">=1.0.0"), needs_package("a", ">=1.0.0")]),
             ),
         ],
     )];
@@ -247,17 +248,17 @@ fn cycle_is_planned_and_its_first_step_needs_a_later_one() {
 
 #[test]
 fn provider_of_an_api_comes_from_the_catalog_of_the_highest_priority_or_is_named() {
-    let user = bundle("a", "1.0.0", json!([needs_api("Pot")]));
-    let low = catalog("low", 0, &[user, bundle("x", "1.0.0", json!([provides("Pot")]))]);
-    let old = bundle("z", "1.0.0", json!([provides("Pot")]));
-    let new = bundle("z", "2.0.0", json!([]));
-    let high = catalog("high", 5, &[bundle("y", "1.0.0", json!([provides("Pot")])), old, new]);
+    let user = bundle("a", "1.0.0", &json!([needs_api("Pot")]));
+    let low = catalog("low", 0, &[user, bundle("x", "1.0.0", &json!([provides("Pot")]))]);
+    let old = bundle("z", "1.0.0", &json!([provides("Pot")]));
+    let new = bundle("z", "2.0.0", &json!([]));
+    let high = catalog("high", 5, &[bundle("y", "1.0.0", &json!([provides("Pot")])), old, new]);
     let catalogs = [low.clone(), high];
     // Package z provided it earlier only.
     assert_eq!(Cluster::default().steps(&catalogs), ["y.v1.0.0 []", "a.v1.0.0 []"]);
     let named = Cluster { preferred: vec!["z".to_owned()], ..Cluster::default() };
     assert_eq!(named.steps(&catalogs), ["z.v1.0.0 [1.0.0]", "a.v1.0.0 []"]);
-    let other = catalog("other", 0, &[bundle("w", "1.0.0", json!([provides("Pot")]))]);
+    let other = catalog("other", 0, &[bundle("w", "1.0.0", &json!([provides("Pot")]))]);
     let equal = [low, other];
     insta::assert_snapshot!(Cluster::default().failure(&equal), @r"
     several packages provide API Pot (x.io/v1)
@@ -273,12 +274,13 @@ fn provider_of_an_api_comes_from_the_catalog_of_the_highest_priority_or_is_named
 
 #[test]
 fn package_in_two_catalogs_comes_from_that_of_its_dependent() {
-    let b = || bundle("b", "1.0.0", json!([]));
-    let one = catalog("one", 0, &[bundle("a", "1.0.0", json!([needs_package("b", "1.0.0")])), b()]);
+    let b = || bundle("b", "1.0.0", &json!([]));
+    let one =
+        catalog("one", 0, &[bundle("a", "1.0.0", &json!([needs_package("b", "1.0.0")])), b()]);
     let two = catalog("two", 0, &[b()]);
     let plan = Cluster::default().plan(&[one, two.clone()]).unwrap();
     assert_eq!(plan.steps[0].catalog.as_deref(), Some("one"));
-    let only = catalog("only", 0, &[bundle("a", "1.0.0", json!([needs_package("b", "1.0.0")]))]);
+    let only = catalog("only", 0, &[bundle("a", "1.0.0", &json!([needs_package("b", "1.0.0")]))]);
     let third = catalog("third", 0, &[b()]);
     let failure = Cluster::default().failure(&[only, two, third]);
     assert!(failure.contains("several catalogs could be the source of package `b`"), "{failure}");
