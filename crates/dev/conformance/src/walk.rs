@@ -46,6 +46,10 @@ pub(crate) struct Walks {
     /// delete them. Versions that OLM v1 has to refuse must be refused for the right reason.
     #[arg(long, conflicts_with_all = ["back", "kubeconfig"])]
     extensions: bool,
+    /// Move the packages from OLM classic to OLM v1 instead, back, and to OLM v1 again. Objects that both
+    /// systems have must stay the same ones.
+    #[arg(long, conflicts_with_all = ["back", "kubeconfig", "extensions"])]
+    migrations: bool,
     /// The trust modes of ClusterExtensions, separated by commas: the results have to be the same.
     #[arg(
         long,
@@ -56,7 +60,12 @@ pub(crate) struct Walks {
     )]
     trust: Vec<Trust>,
     /// How the objects of ClusterExtensions are applied.
-    #[arg(long, value_enum, requires = "extensions", default_value_t = Applier::HelmReleases)]
+    #[arg(
+        long,
+        value_enum,
+        conflicts_with_all = ["back", "kubeconfig"],
+        default_value_t = Applier::HelmReleases,
+    )]
     applier: Applier,
 }
 
@@ -96,6 +105,8 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
     let complete = which.package.is_empty() && which.share.is_none() && which.catalog.is_empty();
     let (page, faults) = if which.extensions {
         walk_extensions(which, &items).await
+    } else if which.migrations {
+        walk_migrations(which, &items, complete).await
     } else {
         walk_subscriptions(which, &catalogs, &items, complete).await?
     };
@@ -152,16 +163,45 @@ async fn walk_extensions(which: &Walks, items: &[walk::PackageUnderTest]) -> (St
         Trust::ClusterAdmin => TrustMode::ClusterAdmin,
         Trust::ServiceAccount => TrustMode::ServiceAccount,
     });
-    let applier = match which.applier {
-        Applier::HelmReleases => walk::Applier::HelmReleases,
-        Applier::ObjectSets => walk::Applier::ObjectSets,
-    };
-    let runs = walk::ExtensionRuns { trust: trust.collect(), applier };
+    let runs = walk::ExtensionRuns { trust: trust.collect(), applier: which.applier() };
     let walked = walk::walk_extensions(items, &runs, which.jobs(), report_walk).await;
     (walk::extension_table(items, &walked), walk::extension_faults(&walked))
 }
 
+/// Moves packages from OLM classic to OLM v1 and back; returns the page and all findings.
+async fn walk_migrations(
+    which: &Walks,
+    items: &[walk::PackageUnderTest],
+    complete: bool,
+) -> (String, Vec<String>) {
+    let (count, done) = (items.len(), AtomicUsize::new(1));
+    let report_walk = |walk: &walk::MigrationWalk| {
+        let at = done.fetch_add(1, Ordering::Relaxed);
+        eprintln!(
+            "{at}/{count} {} {}: {:?}, {:?}{}",
+            walk.catalog,
+            walk.package,
+            walk.installed,
+            walk.obstacles,
+            if walk.went_round { ", round trip" } else { "" }
+        );
+        walk.findings.iter().for_each(|wrong| eprintln!("  wrong: {wrong}"));
+    };
+    let applier = which.applier();
+    let walked = walk::walk_migrations(items, applier, which.jobs(), report_walk).await;
+    // Object sets do not go back, so they need fewer exceptions.
+    let complete = complete && applier == walk::Applier::HelmReleases;
+    (walk::migration_table(items, &walked), walk::migration_faults(&walked, complete))
+}
+
 impl Walks {
+    const fn applier(&self) -> walk::Applier {
+        match self.applier {
+            Applier::HelmReleases => walk::Applier::HelmReleases,
+            Applier::ObjectSets => walk::Applier::ObjectSets,
+        }
+    }
+
     fn jobs(&self) -> usize {
         self.jobs.unwrap_or_else(walk::jobs)
     }

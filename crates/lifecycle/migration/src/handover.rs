@@ -2,6 +2,7 @@
 //! annotations of Helm by which the controller of OLM v1 knows them.
 
 use crate::installed::ClassicOperator;
+use crate::names::ORIGINAL_OWNER;
 use mainstay_api::names;
 use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
@@ -189,9 +190,15 @@ pub(crate) fn remove_release_labels(object: &mut Object) {
 }
 
 /// A cluster-scoped object without the labels by which OLM classic deletes it together with its
-/// ClusterServiceVersion; none if it has none.
+/// ClusterServiceVersion; none if it has none. An annotation keeps its owner, so that a rollback knows it even
+/// if no InstallPlan names the object any more.
 pub fn without_owner_labels(object: &Object) -> Option<Object> {
     let mut changed = object.clone();
+    if let (Some(namespace), Some(name)) =
+        (object.label(names::OWNER_NAMESPACE), object.label(names::OWNER))
+    {
+        changed.set_annotation(ORIGINAL_OWNER, format!("{namespace}/{name}"));
+    }
     for label in [names::OWNER, names::OWNER_KIND, names::OWNER_NAMESPACE] {
         changed.remove(&["metadata", "labels", label]);
     }

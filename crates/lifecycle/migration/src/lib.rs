@@ -28,6 +28,7 @@ mod names;
 mod offers;
 mod release;
 mod rollback;
+mod serving;
 
 pub use catalog_sources::{
     CatalogAction, CatalogPlan, CatalogSourceOutcome, annotated_catalog, plan_catalogs,
@@ -54,3 +55,4 @@ pub use rollback::{
     RestoreError, held, orphaned, restored_group, restored_subscription, returns_to_classic,
     without_hold,
 };
+pub use serving::{ServingObjects, is_issued, released_service};

@@ -17,5 +17,8 @@ pub const ROLLBACK_FINALIZER: &str = "olm.operatorframework.io/migration-rollbac
 /// Annotation on a Subscription that waits for the end of its migration: its `spec.installPlanApproval`
 /// before; empty if it had none.
 pub(crate) const ORIGINAL_APPROVAL: &str = "olm.operatorframework.io/migration-original-approval";
+/// Annotation on a cluster-scoped object whose owner labels a conversion took: `namespace/name` of its
+/// ClusterServiceVersion.
+pub(crate) const ORIGINAL_OWNER: &str = "olm.operatorframework.io/migration-original-owner";
 /// Annotation on a ClusterExtension: the ClusterServiceVersion of the operator when it was migrated.
 pub const MIGRATED_FROM_CSV: &str = "olm.operatorframework.io/migrated-from-clusterserviceversion";

@@ -7,14 +7,20 @@
 //! ```
 
 use crate::handover::{Handover, remove_release_labels};
+use crate::installed::reference;
 use crate::names::{
-    MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
+    MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ORIGINAL_OWNER, ROLLBACK_FINALIZER,
+    SUBSCRIPTION_BACKUP,
 };
 use mainstay_api::names;
 use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::resources::{OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_object::Object;
 use serde_json::{Value, json};
+
+/// Annotation of cert-manager on webhook configurations and CustomResourceDefinitions: the Certificate whose
+/// CA they trust, `namespace/name`.
+const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
 
 /// What a ClusterExtension lacks for a rollback.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,10 +93,12 @@ pub fn without_hold(extension: &Object) -> Option<Object> {
     Some(extension)
 }
 
-/// Whether OLM classic has an object again: its ClusterServiceVersion owns it or installed it, or it is a
-/// CustomResourceDefinition, which OLM classic never deletes. All else only OLM v1 has, and it goes.
+/// Whether OLM classic has an object again: its ClusterServiceVersion owns it, owned it before or installed
+/// it, or it is a CustomResourceDefinition, which OLM classic never deletes. All else only OLM v1 has, and it
+/// goes.
 pub fn returns_to_classic(object: &Object, csv: &Object, rules: &Handover) -> bool {
-    object.kind() == "CustomResourceDefinition"
+    object.annotation(ORIGINAL_OWNER) == Some(&reference(csv))
+        || object.kind() == "CustomResourceDefinition"
         || object.owner_references().iter().any(|owner| owner.uid == csv.uid())
         || object.label(names::OWNER) == Some(csv.name())
         || rules.includes(object)
@@ -99,20 +107,7 @@ pub fn returns_to_classic(object: &Object, csv: &Object, rules: &Handover) -> bo
 /// The object without its owner at OLM v1 and without the labels and annotations of OLM v1; none if it has
 /// neither. A cluster-scoped object gets the labels again by which OLM classic finds it.
 pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Object> {
-    let mut changed = object.clone();
-    remove_release_labels(&mut changed);
-    for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
-        changed.remove(&["metadata", "labels", label]);
-    }
-    let owners = object.array(&["metadata", "ownerReferences"]);
-    let others: Vec<Value> =
-        owners.iter().filter(|owner| owner["uid"] != extension.uid()).cloned().collect();
-    if others.len() < owners.len() {
-        changed.set(&["metadata", "ownerReferences"], Value::Array(others));
-    }
-    if changed == *object {
-        return None;
-    }
+    let mut changed = without_extension(object, extension)?;
     // A longer text is no value of a label.
     let fits = csv.name().len() <= 63 && csv.namespace().len() <= 63;
     let is_crd = object.kind() == "CustomResourceDefinition";
@@ -122,6 +117,30 @@ pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Obj
         changed.set_label(names::OWNER_KIND, csv.kind());
     }
     Some(changed)
+}
+
+/// The object without its owner at OLM v1 and without the labels and annotations of OLM v1; none if it has
+/// neither.
+pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<Object> {
+    let mut changed = object.clone();
+    remove_release_labels(&mut changed);
+    for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
+        changed.remove(&["metadata", "labels", label]);
+    }
+    changed.remove(&["metadata", "annotations", ORIGINAL_OWNER]);
+    // The Certificate is one of the extension, and goes with it.
+    let namespace = extension.str(&["spec", "namespace"]).unwrap_or_default();
+    let certificate = object.annotation(INJECT_CA_FROM).and_then(|from| from.split_once('/'));
+    if certificate.is_some_and(|(of, _)| of == namespace) {
+        changed.remove(&["metadata", "annotations", INJECT_CA_FROM]);
+    }
+    let owners = object.array(&["metadata", "ownerReferences"]);
+    let others: Vec<Value> =
+        owners.iter().filter(|owner| owner["uid"] != extension.uid()).cloned().collect();
+    if others.len() < owners.len() {
+        changed.set(&["metadata", "ownerReferences"], Value::Array(others));
+    }
+    (changed != *object).then_some(changed)
 }
 
 #[cfg(test)]
@@ -230,7 +249,25 @@ mod tests {
         assert_eq!(left, ["c"]);
         assert_eq!((free.label(OWNER_NAME_LABEL), free.label(names::OWNER)), (None, None));
         assert_eq!(orphaned(&free, &extension, &csv), None);
-        let role = orphaned(&make("ClusterRole", "readers", &["e"]), &extension, &csv).unwrap();
+        // The InstallPlan of another operator, and a conversion that was killed.
+        let bare = Handover::of(operator, &[]);
+        let mut role = make("ClusterRole", "readers", &["e"]);
+        assert!(!returns_to_classic(&role, &csv, &bare));
+        for (label, value) in [(names::OWNER, "tea.v1"), (names::OWNER_NAMESPACE, "ns")] {
+            role.set_label(label, value);
+        }
+        let role = crate::handover::without_owner_labels(&role).unwrap();
+        assert_eq!(role.label(names::OWNER), None);
+        assert!(returns_to_classic(&role, &csv, &bare));
+        assert!(crate::without_classic_labels(&role).unwrap().annotations().next().is_none());
+        let role = orphaned(&role, &extension, &csv).unwrap();
+        assert!(role.annotations().next().is_none());
+        let mut crd = make("CustomResourceDefinition", "pots.tea", &["e"]);
+        crd.set_annotation(INJECT_CA_FROM, "ns/tea-service-cert");
+        let mut extension = extension;
+        extension.set(&["spec", "namespace"], "ns".into());
+        let crd = orphaned(&crd, &extension, &csv).unwrap();
+        assert!(crd.annotations().next().is_none(), "its Certificate is gone");
         assert_eq!(role.label(names::OWNER), Some("tea.v1"));
         assert_eq!(orphaned(&role, &extension, &csv), None);
     }

@@ -1,6 +1,6 @@
 //! Cluster dumps: every object of a cluster, and the differences between two dumps.
 
-use super::leftovers::ALLOWED_CHANGES;
+use super::leftovers::AllowedChange;
 use anyhow::bail;
 use futures::StreamExt;
 use mainstay_client::{Cluster, ObjectList};
@@ -107,7 +107,11 @@ impl Dump {
 
     /// How objects changed between two dumps: unexpected changes as text, with the path of the
     /// field and both values, and the names of the exceptions that applied.
-    pub(super) fn differences(&self, after: &Self) -> (Vec<String>, Vec<&'static str>) {
+    pub(super) fn differences(
+        &self,
+        after: &Self,
+        allowed: &[&[AllowedChange]],
+    ) -> (Vec<String>, Vec<&'static str>) {
         let (mut findings, mut changes) = (Vec::new(), Vec::new());
         for (id, (_, old)) in &self.objects {
             let Some((_, new)) =
@@ -119,7 +123,7 @@ impl Dump {
                 continue;
             }
             let (mut old, mut new) = (comparable(old), comparable(new));
-            for change in ALLOWED_CHANGES {
+            for change in allowed.iter().copied().flatten() {
                 if old == new {
                     break;
                 }
@@ -191,7 +195,7 @@ fn comparable(object: &Object) -> Object {
 }
 
 /// The path of the first field in which two values differ, and both values.
-fn difference(path: &str, old: &Value, new: &Value) -> Option<String> {
+pub(super) fn difference(path: &str, old: &Value, new: &Value) -> Option<String> {
     if old == new {
         return None;
     }
@@ -246,7 +250,7 @@ mod tests {
         assert_eq!(names(&after, &before), ["ConfigMap n/b"]);
         assert_eq!(names(&before, &after), ["ConfigMap n/b"]);
         assert_eq!(
-            before.differences(&after).0,
+            before.differences(&after, &[]).0,
             [r#"ConfigMap n/c is another one: data.a was "x" and is "y""#]
         );
     }

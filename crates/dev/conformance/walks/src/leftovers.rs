@@ -78,7 +78,7 @@ pub(super) struct AllowedChange {
     /// Removes the field from an object, so that it is not compared.
     pub(super) hide: fn(&mut Object),
     /// Why the field changes.
-    why: &'static str,
+    pub(super) why: &'static str,
 }
 
 /// The rules that an OperatorGroup's ClusterRole keeps. The aggregated ClusterRoles may be deleted
@@ -87,7 +87,7 @@ const OPERATOR_GROUP_ROLE_RULES: &str = "rules of an OperatorGroup's ClusterRole
 
 /// All exceptions for changed fields. One that no package needs is a finding, except
 /// [`OPERATOR_GROUP_ROLE_RULES`].
-pub(super) const ALLOWED_CHANGES: &[AllowedChange] = &[
+const ALLOWED_CHANGES: &[AllowedChange] = &[
     AllowedChange {
         name: "rules of an aggregated ClusterRole",
         hide: |object| {
@@ -176,7 +176,7 @@ fn check_unchanged(before: &Dump, after: &Dump, report: &mut UninstallReport) {
     for (id, _, _) in before.not_in(after) {
         report.findings.push(format!("{id} was there before, and is not any more"));
     }
-    let (findings, changes) = before.differences(after);
+    let (findings, changes) = before.differences(after, &[ALLOWED_CHANGES]);
     report.findings.extend(findings);
     report.changes.extend(changes);
 }

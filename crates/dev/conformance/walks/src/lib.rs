@@ -19,13 +19,16 @@
 //! The expected path comes from the catalog's update graph (`catalog/updates`), the actual one from
 //! the cluster. Different code computes the two, and they must agree.
 //!
-//! The module `extensions` does the same with OLM v1: catalogs, clusters and dumps are shared.
+//! The module `extensions` does the same with OLM v1, and `migrations` moves packages from one to the
+//! other and back: catalogs, clusters and dumps are shared.
 
 mod catalogs;
+mod cluster_handle;
 mod dump;
 mod examples;
 mod extensions;
 mod leftovers;
+mod migrations;
 mod package_walk;
 mod round_trip;
 mod share;
@@ -38,6 +41,9 @@ pub use catalogs::{LoadedCatalog, PackageUnderTest};
 pub use extensions::{
     Applier, ExtensionRuns, ExtensionUpgradePath, ExtensionWalk, Refusal, extension_faults,
     extension_table, walk_extensions,
+};
+pub use migrations::{
+    MigrationWalk, Obstacle, migration_faults, migration_table, walk_migrations,
 };
 pub use share::Share;
 pub use table::table;

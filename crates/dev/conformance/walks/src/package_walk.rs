@@ -142,7 +142,7 @@ async fn follow_path(
 }
 
 /// The CatalogSource, as an administrator applies it.
-fn catalog_source() -> Value {
+pub(super) fn catalog_source() -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": {"name": NAME, "namespace": CATALOG_NAMESPACE},
@@ -194,7 +194,7 @@ fn operator_group(item: &PackageUnderTest, path: &super::UpgradePath) -> Value {
 
 /// Waits until a ClusterServiceVersion has succeeded and is the latest; returns the reason if it
 /// gets stuck.
-async fn wait_until_installed(
+pub(super) async fn wait_until_installed(
     cluster: &WalkCluster,
     csv_name: &str,
 ) -> anyhow::Result<Option<String>> {

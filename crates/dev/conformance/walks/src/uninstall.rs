@@ -1,31 +1,20 @@
 //! `mainstay uninstall`: runs the command, and compares its preview with what it does.
 
+use super::cluster_handle::DirectClusterHandle;
 use super::dump::{Dump, ObjectId};
 use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
-use mainstay_cause::Cause;
-use mainstay_cli::cluster::{
-    AcceptedWrite, CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError,
-    ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
-};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
-use mainstay_client::{Cluster, DeleteOptions, ObjectList};
-use mainstay_clock::Clock;
-use mainstay_object::{Object, Resource};
-use mainstay_removal::DeletionStep;
-use mainstay_resolver::fixture::CatalogData;
+use mainstay_client::Cluster;
+use mainstay_object::Object;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio::runtime::Handle;
-
-/// The interval between two polls for a deleted object.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The part of the command line that the in-process run parses.
 #[derive(Parser)]
@@ -127,123 +116,10 @@ async fn run_in_process(cluster: Cluster, arguments: &[String]) -> anyhow::Resul
         folder: PathBuf::new(),
         colour: false,
     };
-    let connect = async move || Ok(DirectClusterHandle(cluster));
+    let connect = async move || Ok(DirectClusterHandle::new(cluster));
     let exit = uninstall::run(&line.uninstall, &mut io, connect).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((matches!(exit, ExitStatus::Done), text(&stdout), text(&stderr)))
-}
-
-/// A [`ClusterHandle`] on an in-process cluster, without a socket.
-struct DirectClusterHandle(Cluster);
-
-fn read_error(error: &mainstay_client::Error) -> ClusterReadError {
-    let cause = cause(error);
-    if error.is_not_found() {
-        ClusterReadError::UnknownKind(cause)
-    } else {
-        ClusterReadError::Failed(cause)
-    }
-}
-
-fn cause(error: &mainstay_client::Error) -> Cause {
-    Cause::new(error.to_string())
-}
-
-impl ClusterHandle for DirectClusterHandle {
-    async fn list(
-        &self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-    ) -> Result<Vec<Object>, ClusterReadError> {
-        let params = labels.map_or_else(ObjectList::default, ObjectList::labels);
-        let list = self.0.list_pages(kind, namespace, &params).await;
-        list.map(|list| list.items).map_err(|error| read_error(&error))
-    }
-
-    async fn list_page(
-        &self,
-        kind: &Resource,
-        limit: u32,
-        continue_token: &str,
-    ) -> Result<ObjectPage, ClusterReadError> {
-        let continue_token = continue_token.to_owned();
-        let params = ObjectList { limit, continue_token, ..ObjectList::default() };
-        let page = self.0.list(kind, None, &params).await.map_err(|error| read_error(&error))?;
-        Ok(ObjectPage { objects: page.items, continue_token: page.continue_token })
-    }
-
-    async fn get(
-        &self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Object>, ClusterReadError> {
-        self.0.find(kind, namespace, name).await.map_err(|error| read_error(&error))
-    }
-
-    async fn delete(&self, step: &DeletionStep) -> Result<(), Cause> {
-        let options = DeleteOptions::uid(&step.uid);
-        let namespace = step.namespace.as_deref();
-        let deleted = self.0.ensure_deleted(&step.resource, namespace, &step.name, &options).await;
-        deleted.map_err(|error| cause(&error))
-    }
-
-    async fn wait_until_gone(
-        &self,
-        step: &DeletionStep,
-        timeout: Duration,
-    ) -> Result<Option<Object>, Cause> {
-        let clock = Clock::system();
-        let began = clock.elapsed();
-        loop {
-            let found = self.get(&step.resource, step.namespace.as_deref(), &step.name).await?;
-            let found = found.filter(|object| object.uid() == step.uid);
-            if found.is_none() || began + timeout < clock.elapsed() {
-                return Ok(found);
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
-    }
-
-    fn default_namespace(&self) -> &'static str {
-        "default"
-    }
-
-    async fn kube_version(&self) -> Option<String> {
-        None
-    }
-
-    async fn namespaces(&self) -> Option<Vec<String>> {
-        None
-    }
-
-    async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
-        Err(Cause::new(format!("nobody reads the catalog at {address} to uninstall")))
-    }
-
-    async fn read_cluster_catalog(
-        &self,
-        _: &CatalogEndpoint,
-        path: &str,
-    ) -> Result<Vec<u8>, CatalogReadError> {
-        let cause = Cause::new(format!("nobody reads the documents at {path} to uninstall"));
-        Err(CatalogReadError::Failed(cause))
-    }
-}
-
-impl ClusterWriter for DirectClusterHandle {
-    async fn write(
-        &self,
-        kind: &Resource,
-        write: ObjectWrite<'_>,
-        _: bool,
-    ) -> Result<AcceptedWrite, ClusterWriteError> {
-        let (kind, name) = (&kind.kind, write.object().name());
-        let cause =
-            Cause::new(format!("nothing but deletions uninstalls, not a write of {kind} {name}"));
-        Err(ClusterWriteError::Failed(cause))
-    }
 }
 
 /// Deviations of an uninstallation from its preview.

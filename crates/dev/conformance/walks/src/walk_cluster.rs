@@ -70,10 +70,10 @@ pub(super) struct WalkCluster {
     embedded: Option<EmbeddedCluster>,
 }
 
-/// A cluster in this process, with the controllers of OLM classic or OLM v1.
+/// A cluster in this process, with the controllers of OLM classic, OLM v1 or both.
 struct EmbeddedCluster {
     test: TestCluster,
-    controllers: Box<dyn Subsystem>,
+    controllers: Vec<Box<dyn Subsystem>>,
     _folder: TempDir,
 }
 
@@ -81,47 +81,31 @@ impl WalkCluster {
     /// Starts a cluster in this process, with a catalog of the package and its dependencies.
     pub(super) async fn embedded(item: &PackageUnderTest) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        std::fs::write(folder.path().join("catalog.json"), item.text()?)?;
-        let test = start_cluster(mainstay_api::crds(), CATALOG_NAMESPACE, item).await?;
-        let cluster = test.cluster().clone();
-        let options = Options {
-            catalogs: vec![FolderCatalog {
-                namespace: CATALOG_NAMESPACE.to_owned(),
-                name: NAME.to_owned(),
-                folder: folder.path().to_owned(),
-                served: None,
-                address: None,
-            }],
-            timeouts: Timeouts { plan: INSTALL_PLAN_RETRY, ..Timeouts::default() },
-            ..Options::new(test.clock(), CATALOG_NAMESPACE)
-        };
-        let classic = Classic::start(&cluster, options);
-        classic.synced().await;
-        Ok(Self::of(test, Box::new(classic), folder))
+        let start = |test: &TestCluster, folder: &Path| Ok(vec![classic(item, test, folder)?]);
+        Self::with_controllers(item, mainstay_api::crds(), &[CATALOG_NAMESPACE], folder, start)
+            .await
     }
 
-    /// Starts a cluster in this process with these CustomResourceDefinitions and controllers. The
-    /// folder is removed with the cluster.
+    /// Starts a cluster in this process with these CustomResourceDefinitions, namespaces and
+    /// controllers. The folder is removed with the cluster.
     pub(super) async fn with_controllers(
         item: &PackageUnderTest,
         crds: Vec<Object>,
-        system_namespace: &str,
+        namespaces: &[&str],
         folder: TempDir,
-        start: impl FnOnce(&TestCluster, &Path) -> anyhow::Result<Box<dyn Subsystem>>,
+        start: impl FnOnce(&TestCluster, &Path) -> anyhow::Result<Vec<Box<dyn Subsystem>>>,
     ) -> anyhow::Result<Self> {
-        let test = start_cluster(crds, system_namespace, item).await?;
+        let test = start_cluster(crds, namespaces, item).await?;
         let controllers = start(&test, folder.path())?;
-        controllers.synced().await;
-        Ok(Self::of(test, controllers, folder))
-    }
-
-    fn of(test: TestCluster, controllers: Box<dyn Subsystem>, folder: TempDir) -> Self {
+        for subsystem in &controllers {
+            subsystem.synced().await;
+        }
         let api = test.cluster().clone();
-        Self {
+        Ok(Self {
             uninstaller: Uninstaller::InProcess(Box::new(api.clone())),
             api,
             embedded: Some(EmbeddedCluster { test, controllers, _folder: folder }),
-        }
+        })
     }
 
     /// The cluster in this process.
@@ -210,7 +194,9 @@ impl WalkCluster {
     /// Shuts an embedded cluster down, or deletes the package's namespace from an existing one.
     pub(super) async fn clean_up(self) -> anyhow::Result<()> {
         if let Some(own) = self.embedded {
-            own.controllers.shutdown().await;
+            for subsystem in own.controllers {
+                subsystem.shutdown().await;
+            }
             own.test.shutdown().await;
             return Ok(());
         }
@@ -218,10 +204,33 @@ impl WalkCluster {
     }
 }
 
+/// The controllers of OLM classic, with a catalog of the package and its dependencies in a folder.
+pub(super) fn classic(
+    item: &PackageUnderTest,
+    test: &TestCluster,
+    folder: &Path,
+) -> anyhow::Result<Box<dyn Subsystem>> {
+    let catalog = folder.join("catalog");
+    std::fs::create_dir(&catalog)?;
+    std::fs::write(catalog.join("catalog.json"), item.text()?)?;
+    let options = Options {
+        catalogs: vec![FolderCatalog {
+            namespace: CATALOG_NAMESPACE.to_owned(),
+            name: NAME.to_owned(),
+            folder: catalog,
+            served: None,
+            address: None,
+        }],
+        timeouts: Timeouts { plan: INSTALL_PLAN_RETRY, ..Timeouts::default() },
+        ..Options::new(test.clock(), CATALOG_NAMESPACE)
+    };
+    Ok(Box::new(Classic::start(test.cluster(), options)))
+}
+
 /// Starts a cluster in this process, with the namespaces of the controllers and of the package.
 async fn start_cluster(
     crds: Vec<Object>,
-    system_namespace: &str,
+    namespaces: &[&str],
     item: &PackageUnderTest,
 ) -> anyhow::Result<TestCluster> {
     let settings = TestClusterSettings { nodes: NODE_COUNT, ..TestClusterSettings::default() };
@@ -231,13 +240,14 @@ async fn start_cluster(
         apply(cluster, crd).await?;
     }
     ensure_common_crds(cluster, item).await?;
-    namespace(cluster, system_namespace).await?;
-    namespace(cluster, NAMESPACE).await?;
+    for name in namespaces.iter().chain([&NAMESPACE]) {
+        namespace(cluster, name).await?;
+    }
     Ok(test)
 }
 
 /// Deletes a cluster-scoped object, and waits until it is gone.
-async fn delete(cluster: &Cluster, resource: &Resource, name: &str) -> anyhow::Result<()> {
+pub(super) async fn delete(cluster: &Cluster, resource: &Resource, name: &str) -> anyhow::Result<()> {
     let options = mainstay_client::DeleteOptions::default();
     cluster.ensure_deleted(resource, None, name, &options).await?;
     let gone = async {
@@ -381,7 +391,8 @@ async fn apply(cluster: &Cluster, object: Object) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn crd((group, version, kind, plural): KindNames) -> Object {
+/// The CustomResourceDefinition of a kind that accepts any fields.
+pub(super) fn crd((group, version, kind, plural): KindNames) -> Object {
     Object::from_value(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},

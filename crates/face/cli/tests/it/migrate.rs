@@ -414,9 +414,28 @@ async fn killed_commands_continue() {
 
 #[tokio::test]
 async fn killed_conversion_can_be_undone() {
+    undo_after_each_write(false).await;
+}
+
+/// InstallPlans name the objects of a bundle. Without them, a ClusterRole that lost its owner labels must be
+/// known by something else.
+#[tokio::test]
+async fn killed_conversion_can_be_undone_without_install_plans() {
+    undo_after_each_write(true).await;
+}
+
+/// Kills a conversion after one more write each time, and rolls it back.
+async fn undo_after_each_write(deletes_plans: bool) {
     let live = installed(Features::default()).await;
     let before = identities(&live).await;
     for writes in 1..100 {
+        if deletes_plans {
+            let (cluster, all) = (live.cluster.cluster(), ObjectList::default());
+            let options = DeleteOptions::default();
+            for plan in cluster.list(&INSTALL_PLAN, Some("team"), &all).await.unwrap().items {
+                cluster.delete(&INSTALL_PLAN, Some("team"), plan.name(), &options).await.unwrap();
+            }
+        }
         live.writes_left.set(Some(writes));
         let convert = migrate(&live, "convert anvil -n team").await;
         live.writes_left.set(None);

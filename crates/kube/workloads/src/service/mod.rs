@@ -177,12 +177,22 @@ async fn write(cluster: &Cluster, resource: &Resource, wanted: &Object) -> Resul
             other => other.map(|_| ()),
         };
     };
-    let Some(mut patch) = difference(&live.to_value(), &wanted.to_value()) else {
-        return Ok(());
-    };
+    let wanted_value = without_other_labels(wanted, &live).to_value();
+    let Some(mut patch) = difference(&live.to_value(), &wanted_value) else { return Ok(()) };
     patch["metadata"]["resourceVersion"] = live.resource_version().into();
     cluster.patch(resource, namespace, wanted.name(), &Patch::Merge(patch)).await?;
     Ok(())
+}
+
+/// The wanted object, with null for each label that only the live one has: a Service lost it.
+fn without_other_labels(wanted: &Object, live: &Object) -> Object {
+    let mut all = wanted.clone();
+    for (label, _) in live.labels() {
+        if wanted.label(label).is_none() {
+            all.set(&["metadata", "labels", label], Value::Null);
+        }
+    }
+    all
 }
 
 type Named = (NamespacedName, Arc<PodView>);

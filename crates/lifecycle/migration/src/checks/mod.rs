@@ -121,6 +121,8 @@ pub struct CheckInput<'a> {
     pub extensions: &'a [Object],
     /// The CustomResourceDefinition of ClusterExtensions.
     pub extension_crd: Option<&'a Object>,
+    /// Whether the cluster has the kinds of cert-manager, which issues the certificates of webhooks at OLM v1.
+    pub has_cert_manager: bool,
     /// What the ClusterCatalogs offer of the package.
     pub offers: &'a [CatalogOffer],
     /// The name of the new ClusterExtension.
@@ -221,6 +223,9 @@ pub fn check(input: &CheckInput<'_>) -> OperatorReport {
     checks.uniqueness(input);
     checks.name(input.extension);
     checks.configuration(input);
+    if let Some(csv) = input.csv {
+        checks.webhooks(csv, input.has_cert_manager);
+    }
     report.checks = checks.all;
     report.warnings = warnings::of(input);
     let failed = report.checks.iter().filter(|check| check.outcome == CheckOutcome::Failed).count();
@@ -554,3 +559,4 @@ impl Checks<'_> {
 #[cfg(test)]
 mod tests;
 mod warnings;
+mod webhooks;

@@ -16,6 +16,7 @@ struct Scenario {
     csvs: Vec<Object>,
     extensions: Vec<Object>,
     crd: Option<Object>,
+    has_cert_manager: bool,
     offers: Vec<CatalogOffer>,
     acknowledged: Acknowledgements,
     name: &'static str,
@@ -55,6 +56,7 @@ impl Scenario {
             csvs: Vec::new(),
             extensions: Vec::new(),
             crd: None,
+            has_cert_manager: false,
             offers: vec![CatalogOffer {
                 catalog: "cat".to_owned(),
                 priority: 0,
@@ -84,6 +86,7 @@ impl Scenario {
             csvs: &self.csvs,
             extensions: &self.extensions,
             extension_crd: self.crd.as_ref(),
+            has_cert_manager: self.has_cert_manager,
             offers: &self.offers,
             extension: self.name,
             acknowledged: &self.acknowledged,
@@ -273,6 +276,33 @@ fn operator_that_knows_v1_may_use_classic() {
     let scenario =
         Scenario::new().with_csv(&["spec", "install", "spec", "clusterPermissions"], rules);
     assert_eq!(scenario.failures(), [""; 0]);
+}
+
+#[test]
+fn webhooks_need_cert_manager_and_conversions_no_other_install_mode() {
+    let webhooks = |kind: &str| json!([{"type": kind, "generateName": "w.tea"}]);
+    let path = ["spec", "webhookdefinitions"];
+    let validating = || Scenario::new().with_csv(&path, webhooks("ValidatingAdmissionWebhook"));
+    assert_eq!(
+        validating().failures(),
+        ["certificates of webhooks: the bundle has webhooks, and the cluster has no cert-manager"]
+            .map(|text| format!(" {text}"))
+    );
+    let ready = validating().with(|scenario| scenario.has_cert_manager = true);
+    assert_eq!(ready.failures(), [""; 0]);
+    let modes = json!([
+        {"type": "OwnNamespace", "supported": true}, {"type": "AllNamespaces", "supported": true},
+        {"type": "SingleNamespace", "supported": false},
+    ]);
+    let several = ready.with_csv(&["spec", "installModes"], modes);
+    assert_eq!(several.failures(), [""; 0], "only conversions need a single install mode");
+    let converting = several.with_csv(&path, webhooks("ConversionWebhook"));
+    assert_eq!(
+        converting.failures(),
+        [" conversion webhooks: the bundle has some, and supports OwnNamespace, too"]
+    );
+    let modes = json!([{"type": "AllNamespaces", "supported": true}]);
+    assert_eq!(converting.with_csv(&["spec", "installModes"], modes).failures(), [""; 0]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::catalogs::PackageUnderTest;
 use crate::walk_cluster::{NAME, WalkCluster};
 use mainstay_api::resources::CLUSTER_CATALOG;
 use mainstay_api::{olm_v1_crds, require_service_accounts};
+use mainstay_controller::Subsystem;
 use mainstay_extensions::{Extensions, Features, Options, TrustMode, folder_reference};
 use mainstay_image::policy::SignaturePolicy;
 use mainstay_image::reference::ImageReference;
@@ -13,17 +14,21 @@ use mainstay_image::registry::ClientSettings;
 use mainstay_image::store::ImageStore;
 use mainstay_images::{ImageSources, LocalName};
 use mainstay_registry::{RegistryIndex, ServedCatalog};
+use mainstay_testkit::TestCluster;
 use serde_json::json;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// The namespace of the controllers.
-const SYSTEM_NAMESPACE: &str = "olmv1-system";
+pub(crate) const SYSTEM_NAMESPACE: &str = "olmv1-system";
+/// The host in the URL of the ClusterCatalog. Nobody connects to it.
+const CATALOG_ADDRESS: &str = "catalogs.example";
 /// The shortest and the longest pause before another attempt.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 
 /// The features of a walk.
-pub(super) const fn features(trust: TrustMode, applier: Applier) -> Features {
+pub(crate) const fn features(trust: TrustMode, applier: Applier) -> Features {
     match applier {
         Applier::HelmReleases => Features::standard(trust),
         Applier::ObjectSets => Features::object_sets(trust),
@@ -44,34 +49,62 @@ pub(super) async fn start(
         crds = require_service_accounts(crds);
     }
     let folder = tempfile::tempdir()?;
-    let cluster =
-        WalkCluster::with_controllers(item, crds, SYSTEM_NAMESPACE, folder, |test, folder| {
-            let work = folder.join("work");
-            std::fs::create_dir(&work)?;
-            let named = |reference: &ImageReference| LocalName {
-                reference: reference.clone(),
-                only_here: true,
-            };
-            let images = ImageSources {
-                local: content.images.clone(),
-                named: Arc::new(named),
-                pulled: ImageStore::open(folder.join("pulled"))?,
-                registries: ClientSettings::new(test.clock()),
-                policy: Arc::new(|| Ok(SignaturePolicy::accept_anything())),
-                work,
-            };
-            let served = ServedCatalog::new(NAME);
-            let index = RegistryIndex::new(Arc::clone(&content.catalog), SystemTime::UNIX_EPOCH);
-            served.put(Arc::new(index));
-            let options = Options {
-                folders: [(NAME.to_owned(), Arc::new(served))].into(),
-                retry: RETRY,
-                features,
-                ..Options::new(test.clock(), images, folder.join("content"))
-            };
-            Ok(Box::new(Extensions::start(test.cluster(), options)))
-        })
-        .await?;
+    let served = served(content);
+    let start = |test: &TestCluster, folder: &Path| {
+        Ok(vec![controllers(content, features, test, folder, &served)?])
+    };
+    let namespaces = [SYSTEM_NAMESPACE];
+    let cluster = WalkCluster::with_controllers(item, crds, &namespaces, folder, start).await?;
+    create_catalog(&cluster).await?;
+    Ok(cluster)
+}
+
+/// The catalog with the package, to serve it.
+pub(crate) fn served(content: &ExtensionContent) -> Arc<ServedCatalog> {
+    let served = ServedCatalog::new(NAME);
+    let index = RegistryIndex::new(Arc::clone(&content.catalog), SystemTime::UNIX_EPOCH);
+    served.put(Arc::new(index));
+    Arc::new(served)
+}
+
+/// The controllers of OLM v1, which serve the catalog and have its images.
+///
+/// # Errors
+/// The folder cannot be written.
+pub(crate) fn controllers(
+    content: &ExtensionContent,
+    features: Features,
+    test: &TestCluster,
+    folder: &Path,
+    served: &Arc<ServedCatalog>,
+) -> anyhow::Result<Box<dyn Subsystem>> {
+    let work = folder.join("work");
+    std::fs::create_dir(&work)?;
+    let named =
+        |reference: &ImageReference| LocalName { reference: reference.clone(), only_here: true };
+    let images = ImageSources {
+        local: content.images.clone(),
+        named: Arc::new(named),
+        pulled: ImageStore::open(folder.join("pulled"))?,
+        registries: ClientSettings::new(test.clock()),
+        policy: Arc::new(|| Ok(SignaturePolicy::accept_anything())),
+        work,
+    };
+    let options = Options {
+        external_address: CATALOG_ADDRESS.to_owned(),
+        folders: [(NAME.to_owned(), Arc::clone(served))].into(),
+        retry: RETRY,
+        features,
+        ..Options::new(test.clock(), images, folder.join("content"))
+    };
+    Ok(Box::new(Extensions::start(test.cluster(), options)))
+}
+
+/// Creates the ClusterCatalog, and waits until it is served.
+///
+/// # Errors
+/// The cluster refuses it.
+pub(crate) async fn create_catalog(cluster: &WalkCluster) -> anyhow::Result<()> {
     cluster
         .apply(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
@@ -80,5 +113,5 @@ pub(super) async fn start(
         }))
         .await?;
     cluster.test()?.wait_for_condition(&CLUSTER_CATALOG, None, NAME, "Serving").await;
-    Ok(cluster)
+    Ok(())
 }

@@ -23,21 +23,21 @@ use tempfile::TempDir;
 const UNPUBLISHED: &str = "walk.example/bundle";
 
 /// A package, as OLM v1 reads it.
-pub(super) struct ExtensionContent {
+pub(crate) struct ExtensionContent {
     /// A catalog with this package only.
-    pub(super) catalog: Arc<Catalog>,
+    pub(crate) catalog: Arc<Catalog>,
     /// Its bundles, by name.
-    pub(super) bundles: BTreeMap<String, BundleContent>,
+    pub(crate) bundles: BTreeMap<String, BundleContent>,
     /// The images of its bundles.
-    pub(super) images: ImageStore,
+    pub(crate) images: ImageStore,
     _folder: TempDir,
 }
 
 /// A bundle with its manifests.
-pub(super) struct BundleContent {
-    pub(super) bundle: Arc<Bundle>,
+pub(crate) struct BundleContent {
+    pub(crate) bundle: Arc<Bundle>,
     /// The manifests, as the catalog has them.
-    pub(super) objects: Vec<Object>,
+    pub(crate) objects: Vec<Object>,
     /// The files of its image.
     files: BTreeMap<String, Vec<u8>>,
 }
@@ -48,7 +48,7 @@ impl ExtensionContent {
     ///
     /// # Errors
     /// A bundle cannot be read, or an image cannot be stored.
-    pub(super) fn read(item: &PackageUnderTest) -> anyhow::Result<Self> {
+    pub(crate) fn read(item: &PackageUnderTest) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let images = ImageStore::open(folder.path())?;
         let package = item.loaded_package().context("there is no such package")?;
@@ -72,7 +72,7 @@ impl ExtensionContent {
     ///
     /// # Errors
     /// The package does not have it.
-    pub(super) fn bundle(&self, name: &str) -> anyhow::Result<&BundleContent> {
+    pub(crate) fn bundle(&self, name: &str) -> anyhow::Result<&BundleContent> {
         self.bundles.get(name).with_context(|| format!("there is no bundle {name}"))
     }
 }
@@ -82,7 +82,7 @@ impl BundleContent {
     ///
     /// # Errors
     /// OLM v1 does not install the bundle.
-    pub(super) fn installed_objects(&self, namespace: &str) -> anyhow::Result<Vec<Value>> {
+    pub(crate) fn installed_objects(&self, namespace: &str) -> anyhow::Result<Vec<Value>> {
         let files: MemoryFiles =
             self.files.iter().map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
         let settings = InstallSettings {
@@ -100,7 +100,7 @@ impl BundleContent {
     }
 
     /// The ClusterServiceVersion.
-    pub(super) fn csv(&self) -> Option<&Object> {
+    pub(crate) fn csv(&self) -> Option<&Object> {
         self.objects.iter().find(|object| object.kind() == "ClusterServiceVersion")
     }
 }

@@ -11,11 +11,11 @@
 //! the bundle does not meet. Then it follows the path version by version, deletes the extension, and
 //! compares all objects with those from before.
 
-mod cluster;
-mod content;
+pub(crate) mod cluster;
+pub(crate) mod content;
 mod installer;
 mod path;
-mod refusal;
+pub(crate) mod refusal;
 mod table;
 mod walk;
 

@@ -59,7 +59,7 @@ pub enum Refusal {
 }
 
 /// API version and kind.
-pub(super) type KindName = (String, String);
+pub(crate) type KindName = (String, String);
 
 impl Refusal {
     /// The first rule that a bundle does not meet; none if it can be installed.
@@ -181,7 +181,7 @@ impl fmt::Display for Refusal {
 }
 
 /// The API versions and kinds that a cluster serves.
-pub(super) async fn served_kinds(cluster: &Cluster) -> anyhow::Result<BTreeSet<KindName>> {
+pub(crate) async fn served_kinds(cluster: &Cluster) -> anyhow::Result<BTreeSet<KindName>> {
     let resources = cluster.resources().await?.resources.into_iter();
     let kind =
         |resource: mainstay_object::Resource| (resource.api_version(), resource.kind.to_string());
@@ -190,7 +190,7 @@ pub(super) async fn served_kinds(cluster: &Cluster) -> anyhow::Result<BTreeSet<K
 
 /// The CustomResourceDefinitions because of which an update is refused, as it may break stored custom
 /// resources, with the messages; empty if it is safe.
-pub(super) fn unsafe_crds(old: &[Object], new: &[Object]) -> Vec<(String, String)> {
+pub(crate) fn unsafe_crds(old: &[Object], new: &[Object]) -> Vec<(String, String)> {
     let crds = |objects: &[Object]| -> Vec<(String, Value)> {
         let crds = objects.iter().filter(|object| object.kind() == "CustomResourceDefinition");
         crds.map(|crd| (crd.name().to_owned(), crd.to_value())).collect()

@@ -193,10 +193,15 @@ pub(crate) fn for_extensions(folder: &Path) {
         if number == "1.3.0" {
             let mut webhook = webhook("ValidatingAdmissionWebhook", "val.forges.forge.example.com");
             webhook["deploymentName"] = json!("forge");
-            csv["spec"]["webhookdefinitions"] = json!([webhook]);
+            let mut conversion = webhook.clone();
+            conversion["type"] = json!("ConversionWebhook");
+            conversion["generateName"] = json!("cvt.forges.forge.example.com");
+            conversion["conversionCRDs"] = json!(["forges.forge.example.com"]);
+            csv["spec"]["webhookdefinitions"] = json!([webhook, conversion]);
         }
         let mut others = extras(&number.replace('.', "-"));
         let mut forges = definition("forges", "Forge");
+        forges["spec"]["preserveUnknownFields"] = json!(false);
         if ["1.2.0", "1.3.0"].contains(&number) {
             let schema = &mut forges["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             schema["required"] = json!(["spec"]);

@@ -2,7 +2,7 @@
 //! feature.
 
 use mainstay_conformance_walks::{
-    self as walk, Applier, ExtensionRuns, LoadedCatalog, PackageUnderTest, Refusal,
+    self as walk, Applier, ExtensionRuns, LoadedCatalog, Obstacle, PackageUnderTest, Refusal,
 };
 use mainstay_extensions::TrustMode;
 use mainstay_testdata::{ran, unpack};
@@ -146,4 +146,59 @@ async fn bundles_with_dependencies_are_refused_and_the_others_are_installed() {
     assert_eq!(counts, [("anvil", 0, 2), ("coal", 1, 0), ("ore", 0, 1)]);
     let dependency = Refusal::Dependency("olm.package.required".to_owned());
     assert!(walks.iter().flat_map(|walk| walk.refused.values()).all(|rule| *rule == dependency));
+}
+
+/// The results page of migrations.
+const MIGRATION_PAGE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../docs/migration-walks.md");
+
+/// `.ci/deep migration-walks` moves all packages.
+#[tokio::test(flavor = "multi_thread")]
+async fn sample_of_migration_walks_matches_the_results_page() {
+    let Some((items, _data)) = sample("migrations of packages of the published catalog") else {
+        return;
+    };
+    let applier = Applier::HelmReleases;
+    let walks = walk::walk_migrations(&items, applier, items.len(), |_| ()).await;
+    assert_eq!(walk::migration_faults(&walks, false), Vec::<String>::new());
+    compare_rows(&items, &walk::migration_table(&items, &walks), MIGRATION_PAGE);
+}
+
+/// The walk itself compares the objects after each step.
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_with_webhooks_and_every_kind_of_object_goes_to_v1_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::bundles::for_extensions(folder.path());
+    let items = LoadedCatalog::read("made", folder.path()).unwrap().packages();
+    let walks = walk::walk_migrations(&items, Applier::HelmReleases, 1, |_| ()).await;
+    assert_eq!(walk::migration_faults(&walks, false), Vec::<String>::new());
+    let walk = &walks[0];
+    assert_eq!(walk.installed.as_deref(), Some("forge.v1.3.0"));
+    assert_eq!(walk.obstacles, [Obstacle::Certificates].into());
+    assert!(walk.went_round, "{walk:?}");
+    assert_eq!(walk.upgraded_from.as_deref(), Some("forge.v1.2.0"));
+    // The 12 further kinds, the Deployment, its ServiceAccount, the CustomResourceDefinition and the Service.
+    assert_eq!((walk.objects, walk.examples), (16, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn object_sets_take_operators_over_and_those_with_dependencies_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::bundles::everything(folder.path());
+    let items = LoadedCatalog::read("made", folder.path()).unwrap().packages();
+    let walks = walk::walk_migrations(&items, Applier::ObjectSets, items.len(), |_| ()).await;
+    assert_eq!(walk::migration_faults(&walks, false), Vec::<String>::new());
+    let results: Vec<_> = walks
+        .iter()
+        .map(|walk| (&*walk.package, walk.went_round, walk.obstacles.clone()))
+        .collect();
+    let anvil = [Obstacle::Dependencies, Obstacle::ApiServices, Obstacle::Certificates];
+    assert_eq!(
+        results,
+        [
+            ("anvil", false, anvil.into()),
+            ("coal", true, [].into()),
+            ("ore", false, [Obstacle::Dependencies].into()),
+        ]
+    );
 }

@@ -12,7 +12,7 @@ use mainstay_migration::{
     Acknowledgements, CLUSTER_KINDS, CatalogOffer, CheckInput, ClassicOperator, Handover,
     NAMESPACED_KINDS, OperatorReport, PackageOffer, check, migrated_from, migrated_report,
 };
-use mainstay_object::builtin::CUSTOM_RESOURCE_DEFINITION;
+use mainstay_object::builtin::{CUSTOM_RESOURCE_DEFINITION, addons};
 use mainstay_object::{Object, Resource};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,7 @@ pub(super) struct Operators {
     csvs: Vec<Object>,
     extensions: Vec<Object>,
     extension_crd: Option<Object>,
+    has_cert_manager: bool,
     catalogs: Vec<Object>,
     /// The offers of catalogs by package.
     offers: BTreeMap<String, Vec<CatalogOffer>>,
@@ -43,11 +44,18 @@ impl Operators {
     /// # Errors
     /// The account may not list it, or the cluster does not serve both systems.
     pub(super) async fn read(cluster: &impl ClusterHandle) -> Result<Self, CommandFailure> {
+        let mut has_cert_manager = true;
+        for kind in [addons::ISSUER, addons::CERTIFICATE] {
+            let name = format!("{}.{}", kind.plural, kind.group);
+            let crd = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
+            has_cert_manager &= crd.is_some();
+        }
         Ok(Self {
             subscriptions: cluster.list(&SUBSCRIPTION, None, None).await?,
             csvs: cluster.list(&CLUSTER_SERVICE_VERSION, None, Some("!olm.copiedFrom")).await?,
             extensions: cluster.list(&CLUSTER_EXTENSION, None, None).await?,
             extension_crd: cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, EXTENSION_CRD).await?,
+            has_cert_manager,
             catalogs: cluster_catalog::list(cluster).await?,
             offers: BTreeMap::new(),
         })
@@ -129,6 +137,7 @@ impl Operators {
             csvs: &self.csvs,
             extensions: &self.extensions,
             extension_crd: self.extension_crd.as_ref(),
+            has_cert_manager: self.has_cert_manager,
             offers: self.offers(&package),
             extension,
             acknowledged,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! finalizer on the ClusterExtension ─► deleted ─► its controller stops, the garbage collector waits
+//!   ─► certificates of webhooks deleted, their Services lose their owner
 //!   ─► Subscription as it was ─► OLM classic installs the version over the same objects
 //!   ─► the objects lose their owner at OLM v1 ─► the finalizer goes
 //! ```
@@ -23,11 +24,12 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    ClassicOperator, Handover, MIGRATED_FROM_CSV, held, is_frozen, orphaned, resource_of,
-    restored_group, restored_subscription, returns_to_classic, thawed, without_hold,
-    without_release_labels,
+    ClassicOperator, Handover, MIGRATED_FROM_CSV, ServingObjects, held, is_frozen, is_issued,
+    orphaned, released_service, resource_of, restored_group, restored_subscription,
+    returns_to_classic, thawed, without_hold, without_release_labels,
 };
-use mainstay_object::{Object, builtin};
+use mainstay_object::builtin::{self, addons};
+use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -126,6 +128,7 @@ async fn roll_back(
     })
     .await?;
     super::writes::delete(cluster, io, &CLUSTER_EXTENSION, extension).await?;
+    release_servers(cluster, io, extension, timeout).await?;
     let installed = wanted.str(&["spec", "startingCSV"]);
     let version = installed.or_else(|| extension.annotation(MIGRATED_FROM_CSV));
     let version = version.unwrap_or_default().to_owned();
@@ -336,6 +339,34 @@ async fn visible_objects(
             "use an account that may list them: what stays must be seen before the extension goes",
         );
     Err(CommandFailure::from(cause))
+}
+
+/// Makes way for the servers of webhooks of OLM classic, which have Services and Secrets of the same names.
+async fn release_servers(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    extension: &Object,
+    timeout: Duration,
+) -> Result<(), CommandFailure> {
+    let objects = visible_objects(cluster, extension.name()).await?;
+    let serving = ServingObjects::of(&objects);
+    for issuer in &serving.issuers {
+        delete_and_wait(cluster, io, &addons::ISSUER, issuer, timeout).await?;
+    }
+    for certificate in &serving.certificates {
+        let namespace = Some(certificate.namespace());
+        let name = certificate.str(&["spec", "secretName"]).unwrap_or_default();
+        let secret = cluster.get(&builtin::SECRET, namespace, name).await?;
+        if let Some(secret) = secret.filter(|secret| is_issued(secret, certificate)) {
+            delete_and_wait(cluster, io, &builtin::SECRET, &secret, timeout).await?;
+        }
+        delete_and_wait(cluster, io, &addons::CERTIFICATE, certificate, timeout).await?;
+    }
+    for service in &serving.services {
+        let release = |found: &Object| released_service(found, extension);
+        change(cluster, io, &builtin::SERVICE, service, release).await?;
+    }
+    Ok(())
 }
 
 /// Takes the owner at OLM v1 from the objects that OLM classic has again, until none has it.
