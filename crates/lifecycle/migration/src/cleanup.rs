@@ -1,6 +1,6 @@
 //! What OLM classic leaves after a migration.
 
-use crate::names::ORIGINAL_OWNER;
+use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
 use crate::release::is_classic_label;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -16,19 +16,22 @@ pub fn deletable_plans<'p>(plans: &'p [Object], csv: &str, csvs: &[Object]) -> V
     plans.collect()
 }
 
-/// The object without the labels of OLM classic and without the annotation about its owner there; none if it
-/// has neither.
+/// The object without the labels of OLM classic and without the annotations for a rollback; none if it has
+/// neither.
 pub fn without_classic_labels(object: &Object) -> Option<Object> {
     let names: Vec<String> = object
         .labels()
         .filter(|(name, _)| is_classic_label(name))
         .map(|(name, _)| name.to_owned())
         .collect();
-    if names.is_empty() && object.annotation(ORIGINAL_OWNER).is_none() {
+    let kept = [ORIGINAL_OWNER, ORIGINAL_MANAGED_BY];
+    if names.is_empty() && kept.iter().all(|name| object.annotation(name).is_none()) {
         return None;
     }
     let mut object = object.clone();
-    object.remove(&["metadata", "annotations", ORIGINAL_OWNER]);
+    for name in kept {
+        object.remove(&["metadata", "annotations", name]);
+    }
     for name in names {
         object.remove(&["metadata", "labels", &name]);
     }

@@ -2,7 +2,7 @@
 //! annotations of Helm by which the controller of OLM v1 knows them.
 
 use crate::installed::ClassicOperator;
-use crate::names::ORIGINAL_OWNER;
+use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
 use mainstay_api::names;
 use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
@@ -157,7 +157,8 @@ impl Handover {
     }
 }
 
-/// The object with Helm's label and annotations of a release; none if it has them.
+/// The object with Helm's label and annotations of a release; none if it has them. An annotation keeps the
+/// label that it had.
 pub fn with_release_labels(object: &Object, extension: &str, namespace: &str) -> Option<Object> {
     let is_labelled = object.label(MANAGED_BY) == Some(HELM)
         && object.annotation(RELEASE_NAME) == Some(extension)
@@ -166,6 +167,11 @@ pub fn with_release_labels(object: &Object, extension: &str, namespace: &str) ->
         return None;
     }
     let mut object = object.clone();
+    if object.annotation(RELEASE_NAME).is_none()
+        && let Some(before) = object.label(MANAGED_BY).map(str::to_owned)
+    {
+        object.set_annotation(ORIGINAL_MANAGED_BY, before);
+    }
     object.set_label(MANAGED_BY, HELM);
     object.set_annotation(RELEASE_NAME, extension);
     object.set_annotation(RELEASE_NAMESPACE, namespace);
@@ -179,12 +185,20 @@ pub fn without_release_labels(object: &Object, extension: &str) -> Option<Object
     (object.annotation(RELEASE_NAME) == Some(extension)).then_some(changed)
 }
 
-/// Removes Helm's label and annotations of a release.
+/// Removes Helm's label and annotations of a release, and restores the label that was there before. An object
+/// without such annotations stays as it is.
 pub(crate) fn remove_release_labels(object: &mut Object) {
-    if object.label(MANAGED_BY) == Some(HELM) {
-        object.remove(&["metadata", "labels", MANAGED_BY]);
+    if object.annotation(RELEASE_NAME).is_none() {
+        return;
     }
-    for annotation in [RELEASE_NAME, RELEASE_NAMESPACE] {
+    match object.annotation(ORIGINAL_MANAGED_BY).map(str::to_owned) {
+        Some(before) => object.set_label(MANAGED_BY, before),
+        None if object.label(MANAGED_BY) == Some(HELM) => {
+            object.remove(&["metadata", "labels", MANAGED_BY]);
+        }
+        None => {}
+    }
+    for annotation in [RELEASE_NAME, RELEASE_NAMESPACE, ORIGINAL_MANAGED_BY] {
         object.remove(&["metadata", "annotations", annotation]);
     }
 }
@@ -296,5 +310,18 @@ mod tests {
         assert_eq!(without_release_labels(&first, "coffee"), None);
         let again = without_release_labels(&first, "tea").unwrap();
         assert_eq!(again.labels().count() + again.annotations().count(), 0);
+        for before in ["kustomize", "Helm"] {
+            let mut labelled = config.clone();
+            labelled.set_label("app.kubernetes.io/managed-by", before);
+            let first = with_release_labels(&labelled, "tea", "n").unwrap();
+            assert_eq!(first.label("app.kubernetes.io/managed-by"), Some("Helm"));
+            assert_eq!(with_release_labels(&first, "tea", "n"), None);
+            let again = without_release_labels(&first, "tea").unwrap();
+            assert_eq!(again.label("app.kubernetes.io/managed-by"), Some(before));
+            assert_eq!(again.annotations().count(), 0);
+            let mut twice = again.clone();
+            remove_release_labels(&mut twice);
+            assert_eq!(twice, again, "it belongs to no release any more");
+        }
     }
 }

@@ -20,5 +20,9 @@ pub(crate) const ORIGINAL_APPROVAL: &str = "olm.operatorframework.io/migration-o
 /// Annotation on a cluster-scoped object whose owner labels a conversion took: `namespace/name` of its
 /// ClusterServiceVersion.
 pub(crate) const ORIGINAL_OWNER: &str = "olm.operatorframework.io/migration-original-owner";
+/// Annotation on an object that is handed over: its label `app.kubernetes.io/managed-by` before it got that of
+/// Helm.
+pub(crate) const ORIGINAL_MANAGED_BY: &str =
+    "olm.operatorframework.io/migration-original-managed-by";
 /// Annotation on a ClusterExtension: the ClusterServiceVersion of the operator when it was migrated.
 pub const MIGRATED_FROM_CSV: &str = "olm.operatorframework.io/migrated-from-clusterserviceversion";

@@ -3,6 +3,7 @@
 //! Both appliers of OLM v1 begin with it: that of Helm releases upgrades it to the rendered bundle, that of
 //! ClusterObjectSets makes its first revision of it.
 
+use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
 use mainstay_api::names::olm_v1::{
     BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_VERSION, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
 };
@@ -16,8 +17,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Prefixes of annotations that tell about a moment or belong to another tool.
-const DROPPED_ANNOTATIONS: [&str; 3] =
-    ["kubectl.kubernetes.io/", "deployment.kubernetes.io/", names::INSTALLED_ALONGSIDE_PREFIX];
+const DROPPED_ANNOTATIONS: [&str; 5] = [
+    "kubectl.kubernetes.io/",
+    "deployment.kubernetes.io/",
+    names::INSTALLED_ALONGSIDE_PREFIX,
+    ORIGINAL_OWNER,
+    ORIGINAL_MANAGED_BY,
+];
 
 /// What a release of recorded objects is made of.
 #[derive(Clone, Copy, Debug)]

@@ -392,6 +392,17 @@ mod tests {
     }
 
     #[test]
+    fn label_that_a_service_lost_goes_from_its_endpoints() {
+        let mut labelled = service(&json!([{"port": 80}]));
+        let wanted = &slices(&labelled, &[])[0];
+        labelled.set_label("old", "1");
+        let live = &slices(&labelled, &[])[0];
+        let wanted = without_other_labels(wanted, live).to_value();
+        let patch = difference(&live.to_value(), &wanted).unwrap();
+        assert_eq!(patch, json!({"metadata": {"labels": {"old": null}}}));
+    }
+
+    #[test]
     fn endpoint_slices_and_endpoints_show_readiness() {
         let service = service(&json!([{"port": 80}]));
         let pods = [pod("1", "True", 1), pod("2", "False", 1)];

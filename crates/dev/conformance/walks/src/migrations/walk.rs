@@ -25,7 +25,8 @@ use mainstay_cli::catalog::CatalogCommandIo;
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_client::{DeleteOptions, Patch, Selection};
-use mainstay_object::{Object, builtin};
+use mainstay_object::builtin::{self, addons};
+use mainstay_object::Object;
 use mainstay_registry::ServedCatalog;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -374,7 +375,13 @@ impl<'a> Steps<'a> {
         self.cluster.api.ensure_deleted(&CLUSTER_EXTENSION, None, NAME, &options).await?;
         let gone = self.cluster.test()?.wait_gone(&CLUSTER_EXTENSION, None, NAME);
         in_time("the end of the ClusterExtension", gone).await?;
-        // cert-manager leaves the Secrets of Certificates that are gone.
+        if !self.walk.obstacles.contains(&Obstacle::Certificates) {
+            return Ok(());
+        }
+        let certificates = Selection::all(addons::CERTIFICATE);
+        let gone = self.cluster.test()?.wait_for_all(certificates, |all| all.is_empty());
+        in_time("the end of the Certificates", gone).await?;
+        // cert-manager leaves their Secrets.
         for secret in self.cluster.list(&builtin::SECRET).await? {
             if secret.annotation(CERTIFICATE_NAME).is_some() {
                 let kind = &builtin::SECRET;

@@ -2,10 +2,10 @@
 
 use super::convert::{finish, system_namespace};
 use super::operators::{Operators, install_plans, list};
-use super::writes::{change, delete, object_text};
+use super::writes::{Look, change, delete, object_text, wait};
 use super::{CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
-use crate::cluster::{ClusterWriter, find_named};
+use crate::cluster::{ClusterHandle, ClusterWriter, find_named};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::extension::owned::owned_objects;
 use crate::extension::say;
@@ -23,6 +23,10 @@ use mainstay_migration::{
 };
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long the controller of Operators may take to see that the components are gone.
+const OPERATOR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Arguments of `cleanup`.
 #[derive(Args, Debug)]
@@ -145,6 +149,9 @@ async fn clean_up(
     let package = extension.str(&["spec", "source", "catalog", "packageName"]).unwrap_or_default();
     let operator = operator_name(package, namespace);
     if let Some(operator) = cluster.get(&OPERATOR, None, &operator).await? {
+        if !arguments.dry_run {
+            wait_until_empty(cluster, &operator, arguments.waiting.timeout).await?;
+        }
         removal.delete(cluster, io, &OPERATOR, &operator).await?;
     }
     if arguments.delete_operatorgroup {
@@ -224,6 +231,24 @@ async fn strip_labels(
         removal.done.push(format!("labels of {what}"));
     }
     Ok(())
+}
+
+/// Waits until OLM classic has seen that an Operator has no components any more: it creates an Operator with
+/// components again. An Operator that nobody looks after is not waited for long.
+async fn wait_until_empty(
+    cluster: &impl ClusterHandle,
+    operator: &Object,
+    timeout: Duration,
+) -> Result<(), CommandFailure> {
+    let look = async || {
+        let found = cluster.get(&OPERATOR, None, operator.name()).await?;
+        let refs = found.iter().flat_map(|found| found.array(&["status", "components", "refs"]));
+        Ok(match refs.count() {
+            0 => Look::Reached(()),
+            many => Look::Waiting(Cause::new(format!("it has {many} components"))),
+        })
+    };
+    wait(timeout.min(OPERATOR_TIMEOUT), look).await.map(drop)
 }
 
 async fn delete_catalog_source(
