@@ -46,7 +46,7 @@ pub fn resource_of(object: &Object) -> Option<&'static Resource> {
 }
 
 /// The label and annotations of Helm, by which the controller of OLM v1 knows the objects of a release.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const HELM: &str = "Helm";
 pub(crate) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 pub(crate) const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
@@ -185,12 +185,8 @@ pub fn without_release_labels(object: &Object, extension: &str) -> Option<Object
     (object.annotation(RELEASE_NAME) == Some(extension)).then_some(changed)
 }
 
-/// Removes Helm's label and annotations of a release, and restores the label that was there before. An object
-/// without such annotations stays as it is.
+/// Removes Helm's label and annotations of a release, and restores the label that was there before.
 pub(crate) fn remove_release_labels(object: &mut Object) {
-    if object.annotation(RELEASE_NAME).is_none() {
-        return;
-    }
     match object.annotation(ORIGINAL_MANAGED_BY).map(str::to_owned) {
         Some(before) => object.set_label(MANAGED_BY, before),
         None if object.label(MANAGED_BY) == Some(HELM) => {
@@ -319,9 +315,6 @@ mod tests {
             let again = without_release_labels(&first, "tea").unwrap();
             assert_eq!(again.label("app.kubernetes.io/managed-by"), Some(before));
             assert_eq!(again.annotations().count(), 0);
-            let mut twice = again.clone();
-            remove_release_labels(&mut twice);
-            assert_eq!(twice, again, "it belongs to no release any more");
         }
     }
 }

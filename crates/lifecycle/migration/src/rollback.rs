@@ -6,7 +6,7 @@
 //! objects of OLM classic lose their owner at OLM v1 ─► the finalizer goes, and with it what only OLM v1 has
 //! ```
 
-use crate::handover::{Handover, remove_release_labels};
+use crate::handover::{Handover, MANAGED_BY, RELEASE_NAME, remove_release_labels};
 use crate::installed::reference;
 use crate::names::{
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ORIGINAL_OWNER, ROLLBACK_FINALIZER,
@@ -108,6 +108,14 @@ pub fn returns_to_classic(object: &Object, csv: &Object, rules: &Handover) -> bo
 /// neither. A cluster-scoped object gets the labels again by which OLM classic finds it.
 pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Object> {
     let mut changed = without_extension(object, extension)?;
+    // OLM classic may have rewritten the annotations of a Deployment, which have the label that it had.
+    if object.kind() == "Deployment" {
+        let all = csv.array(&["spec", "install", "spec", "deployments"]).iter();
+        let mut own = all.filter(|own| own["name"] == *object.name());
+        if let Some(label) = own.next().and_then(|own| own["label"][MANAGED_BY].as_str()) {
+            changed.set_label(MANAGED_BY, label);
+        }
+    }
     // A longer text is no value of a label.
     let fits = csv.name().len() <= 63 && csv.namespace().len() <= 63;
     let is_crd = object.kind() == "CustomResourceDefinition";
@@ -123,7 +131,12 @@ pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Obj
 /// neither.
 pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<Object> {
     let mut changed = object.clone();
-    remove_release_labels(&mut changed);
+    let owners = object.array(&["metadata", "ownerReferences"]);
+    let is_owned = owners.iter().any(|owner| owner["uid"] == extension.uid())
+        || object.label(OWNER_NAME_LABEL).is_some();
+    if is_owned || object.annotation(RELEASE_NAME).is_some() {
+        remove_release_labels(&mut changed);
+    }
     for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
         changed.remove(&["metadata", "labels", label]);
     }
@@ -134,7 +147,6 @@ pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<O
     if certificate.is_some_and(|(of, _)| of == namespace) {
         changed.remove(&["metadata", "annotations", INJECT_CA_FROM]);
     }
-    let owners = object.array(&["metadata", "ownerReferences"]);
     let others: Vec<Value> =
         owners.iter().filter(|owner| owner["uid"] != extension.uid()).cloned().collect();
     if others.len() < owners.len() {
@@ -249,6 +261,16 @@ mod tests {
         assert_eq!(left, ["c"]);
         assert_eq!((free.label(OWNER_NAME_LABEL), free.label(names::OWNER)), (None, None));
         assert_eq!(orphaned(&free, &extension, &csv), None);
+        // OLM classic wrote the annotations again, so nothing but the owner tells about the release.
+        deployment.set_label(MANAGED_BY, "Helm");
+        let free = orphaned(&deployment, &extension, &csv).unwrap();
+        assert_eq!(free.label(MANAGED_BY), None);
+        let mut labelled = csv.clone();
+        let own = json!([{"name": "tea", "label": {MANAGED_BY: "Helm"}}]);
+        labelled.set(&["spec", "install", "spec", "deployments"], own);
+        let free = orphaned(&deployment, &extension, &labelled).unwrap();
+        assert_eq!(free.label(MANAGED_BY), Some("Helm"));
+        assert_eq!(orphaned(&free, &extension, &labelled), None, "it is one of the bundle");
         // The InstallPlan of another operator, and a conversion that was killed.
         let bare = Handover::of(operator, &[]);
         let mut role = make("ClusterRole", "readers", &["e"]);

@@ -133,7 +133,10 @@ mod tests {
             "metadata": {"name": "tea", "uid": "e"},
         }));
         let mut service = named("v1", "Service", "tea-service");
-        service.set(&["metadata", "ownerReferences"], json!([{"kind": "K", "name": "tea", "uid": "e"}]));
+        service.set(
+            &["metadata", "ownerReferences"],
+            json!([{"kind": "K", "name": "tea", "uid": "e"}]),
+        );
         let released = released_service(&service, &extension).unwrap();
         assert!(released.owner_references().is_empty());
         assert_eq!(released.label("olm.managed"), Some("true"));

@@ -42,9 +42,7 @@ pub use extensions::{
     Applier, ExtensionRuns, ExtensionUpgradePath, ExtensionWalk, Refusal, extension_faults,
     extension_table, walk_extensions,
 };
-pub use migrations::{
-    MigrationWalk, Obstacle, migration_faults, migration_table, walk_migrations,
-};
+pub use migrations::{MigrationWalk, Obstacle, migration_faults, migration_table, walk_migrations};
 pub use share::Share;
 pub use table::table;
 pub use upgrade_path::{ChannelSegment, UpgradePath};

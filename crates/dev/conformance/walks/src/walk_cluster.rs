@@ -247,7 +247,11 @@ async fn start_cluster(
 }
 
 /// Deletes a cluster-scoped object, and waits until it is gone.
-pub(super) async fn delete(cluster: &Cluster, resource: &Resource, name: &str) -> anyhow::Result<()> {
+pub(super) async fn delete(
+    cluster: &Cluster,
+    resource: &Resource,
+    name: &str,
+) -> anyhow::Result<()> {
     let options = mainstay_client::DeleteOptions::default();
     cluster.ensure_deleted(resource, None, name, &options).await?;
     let gone = async {

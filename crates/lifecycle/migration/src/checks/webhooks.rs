@@ -22,8 +22,7 @@ impl Checks<'_> {
             self.pass("", CONVERSIONS, "the bundle supports no install mode but AllNamespaces");
         } else {
             let reason = format!("the bundle has some, and supports {}, too", others.join(", "));
-            let remedy =
-                "OLM v1 refuses that: keep OLM classic for this operator, or wait for a version with AllNamespaces only";
+            let remedy = "OLM v1 refuses that: keep OLM classic for this operator, or wait for a version with AllNamespaces only";
             self.fail("", CONVERSIONS, reason, remedy);
         }
         if webhooks.is_empty() {

@@ -65,11 +65,15 @@ impl CertManager {
             let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
             cluster.test()?.wait_for_condition(kind, None, &name, "Established").await;
         }
-        let api = cluster.api.clone();
+        let (api, store) = (cluster.api.clone(), cluster.test()?.store().clone());
         let issuing = tokio::spawn(async move {
+            let mut seen = None;
             loop {
+                let revision = Some(store.revision());
                 // What conflicts with another writer succeeds the next time.
-                let _ = issue(&api, &pair).await;
+                if seen != revision && issue(&api, &pair).await.is_ok() {
+                    seen = revision;
+                }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         });
@@ -81,12 +85,18 @@ impl CertManager {
     /// # Errors
     /// They do not go.
     pub(super) async fn remove(self, cluster: &WalkCluster) -> anyhow::Result<()> {
-        self.issuing.abort();
+        drop(self);
         for (group, _, _, plural) in KINDS {
             let name = format!("{plural}.{group}");
             delete(&cluster.api, &builtin::CUSTOM_RESOURCE_DEFINITION, &name).await?;
         }
         Ok(())
+    }
+}
+
+impl Drop for CertManager {
+    fn drop(&mut self) {
+        self.issuing.abort();
     }
 }
 

@@ -27,7 +27,10 @@ pub(super) async fn start(
     let features = features(TrustMode::ClusterAdmin, applier);
     let definitions = crds().into_iter().chain(olm_v1_crds(features.channel)).collect();
     let start = |test: &TestCluster, folder: &Path| {
-        Ok(vec![classic(item, test, folder)?, controllers(content, features, test, folder, served)?])
+        Ok(vec![
+            classic(item, test, folder)?,
+            controllers(content, features, test, folder, served)?,
+        ])
     };
     let folder = tempfile::tempdir()?;
     let namespaces = [CATALOG_NAMESPACE, SYSTEM_NAMESPACE];

@@ -41,8 +41,7 @@ impl Operator {
         let mut owners = object.owner_references().into_iter();
         owners.any(|owner| {
             has_csv_name.iter().any(|kind| *kind.kind == owner.kind) && owner.name == self.csv
-        })
-            || object.label(names::OWNER) == Some(&self.csv)
+        }) || object.label(names::OWNER) == Some(&self.csv)
     }
 }
 
@@ -116,9 +115,7 @@ const WHY_PODS_OF_WEBHOOKS: &str = "they restart once, because OLM v1 mounts the
 /// Pods that are new.
 const RESTARTS: [Exception; 1] = [Exception {
     name: PODS_OF_WEBHOOKS,
-    matches: |operator, id, _| {
-        operator.has_webhooks && ["Pod", "ReplicaSet"].contains(&&*id.kind)
-    },
+    matches: |operator, id, _| operator.has_webhooks && ["Pod", "ReplicaSet"].contains(&&*id.kind),
     why: WHY_PODS_OF_WEBHOOKS,
 }];
 
@@ -126,7 +123,11 @@ const RESTARTS: [Exception; 1] = [Exception {
 const CHANGES: &[AllowedChange] = &[
     AllowedChange {
         name: "owners",
-        hide: |object| retain_owners(object, |owner| !OWNERS.contains(&owner["kind"].as_str().unwrap_or_default())),
+        hide: |object| {
+            retain_owners(object, |owner| {
+                !OWNERS.contains(&owner["kind"].as_str().unwrap_or_default())
+            })
+        },
         why: "the ClusterExtension replaces the ClusterServiceVersion",
     },
     AllowedChange {
@@ -194,8 +195,9 @@ const LASTING_CHANGES: &[AllowedChange] = &[
         name: "annotations of ReplicaSets",
         hide: |object| {
             if object.kind() == "ReplicaSet" {
-                let is_of_helm = |key: &str| key.starts_with("meta.helm.sh/");
-                hide_keys(object, &["metadata", "annotations"], is_of_helm);
+                let prefixes = ["meta.helm.sh/", "olm.operatorframework.io/migration-"];
+                let is_copied = |key: &str| prefixes.iter().any(|prefix| key.starts_with(prefix));
+                hide_keys(object, &["metadata", "annotations"], is_copied);
             }
         },
         why: "Kubernetes copies them from the Deployment, and does not remove them",
@@ -348,8 +350,8 @@ pub(super) fn converted(before: &Dump, after: &Dump, operator: &Operator) -> Com
     }
     for (id, _, object) in after.not_in(before) {
         let is_replaced = before.objects.contains_key(id) && operator.renders(id);
-        let is_expected = !is_replaced
-            && found.excepts(V1_OBJECTS.iter().chain(&RESTARTS), operator, id, object);
+        let is_expected =
+            !is_replaced && found.excepts(V1_OBJECTS.iter().chain(&RESTARTS), operator, id, object);
         if !is_expected {
             found.findings.push(format!("the conversion creates {id}"));
         }
@@ -430,7 +432,11 @@ pub(super) fn cleaned_up(before: &Dump, after: &Dump, operator: &Operator) -> Co
 
 /// Compares a cluster before and after the upgrade of a converted operator, from its old version to the new
 /// one: what both have stays.
-pub(super) fn upgraded(before: &Dump, after: &Dump, (old, new): &(Operator, Operator)) -> Comparison {
+pub(super) fn upgraded(
+    before: &Dump,
+    after: &Dump,
+    (old, new): &(Operator, Operator),
+) -> Comparison {
     let mut found = Comparison::default();
     for (kind, namespace, name) in &new.rendered {
         let find = |dump: &Dump| {

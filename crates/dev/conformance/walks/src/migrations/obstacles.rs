@@ -102,14 +102,20 @@ impl Obstacle {
 /// The install modes that a ClusterServiceVersion supports.
 pub(super) fn install_modes(csv: &Object) -> BTreeSet<&str> {
     let modes = csv.array(&["spec", "installModes"]).iter();
-    modes.filter(|mode| mode["supported"] == true).filter_map(|mode| mode["type"].as_str()).collect()
+    modes
+        .filter(|mode| mode["supported"] == true)
+        .filter_map(|mode| mode["type"].as_str())
+        .collect()
 }
 
 /// Whether the operator may use APIs of OLM classic, and none of OLM v1.
 fn uses_classic(csv: &Object) -> bool {
     let permissions = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
-    let rules: Vec<&Value> =
-        permissions.iter().flat_map(|permission| permission["rules"].as_array()).flatten().collect();
+    let rules: Vec<&Value> = permissions
+        .iter()
+        .flat_map(|permission| permission["rules"].as_array())
+        .flatten()
+        .collect();
     let has = |rule: &Value, field: &str, wanted: &[&str]| {
         let mut values = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
         values.any(|value| wanted.contains(&value))

@@ -28,8 +28,8 @@ use mainstay_migration::{
     orphaned, released_service, resource_of, restored_group, restored_subscription,
     returns_to_classic, thawed, without_hold, without_release_labels,
 };
-use mainstay_object::builtin::{self, addons};
 use mainstay_object::Object;
+use mainstay_object::builtin::{self, addons};
 use serde_json::{Value, json};
 use std::time::Duration;
 
