@@ -109,15 +109,13 @@ async fn issue(cluster: &Cluster, pair: &KeyPair) -> anyhow::Result<()> {
             continue;
         }
         let name = certificate.str(&["spec", "secretName"]).context("a Certificate has it")?;
-        let mut secret = match cluster.find(&builtin::SECRET, namespace, name).await? {
-            Some(secret) => secret,
-            None => {
-                let mut secret = Object::new(&builtin::SECRET.gvk(), name);
-                secret.set(&["metadata", "namespace"], certificate.namespace().into());
-                secret.set(&["type"], "kubernetes.io/tls".into());
-                secret
-            }
-        };
+        let found = cluster.find(&builtin::SECRET, namespace, name).await?;
+        let mut secret = found.unwrap_or_else(|| {
+            let mut secret = Object::new(&builtin::SECRET.gvk(), name);
+            secret.set(&["metadata", "namespace"], certificate.namespace().into());
+            secret.set(&["type"], "kubernetes.io/tls".into());
+            secret
+        });
         let found = secret.clone();
         secret.set_annotation(CERTIFICATE_NAME, certificate.name());
         let mut data = secret.get(&["data"]).cloned().unwrap_or_else(|| json!({}));

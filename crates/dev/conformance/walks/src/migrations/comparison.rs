@@ -126,7 +126,7 @@ const CHANGES: &[AllowedChange] = &[
         hide: |object| {
             retain_owners(object, |owner| {
                 !OWNERS.contains(&owner["kind"].as_str().unwrap_or_default())
-            })
+            });
         },
         why: "the ClusterExtension replaces the ClusterServiceVersion",
     },

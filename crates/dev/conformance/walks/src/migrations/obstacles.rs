@@ -113,7 +113,7 @@ fn uses_classic(csv: &Object) -> bool {
     let permissions = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
     let rules: Vec<&Value> = permissions
         .iter()
-        .flat_map(|permission| permission["rules"].as_array())
+        .filter_map(|permission| permission["rules"].as_array())
         .flatten()
         .collect();
     let has = |rule: &Value, field: &str, wanted: &[&str]| {
