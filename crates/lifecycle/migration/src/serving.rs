@@ -80,7 +80,7 @@ mod tests {
         Object::from_value(value).unwrap()
     }
 
-    fn named(api_version: &str, kind: &str, name: &str) -> Object {
+    fn make(api_version: &str, kind: &str, name: &str) -> Object {
         object(json!({
             "apiVersion": api_version, "kind": kind,
             "metadata": {"name": name, "namespace": "ns"},
@@ -91,11 +91,11 @@ mod tests {
     fn services_are_those_that_webhooks_call() {
         let client = |name: &str| json!({"service": {"namespace": "ns", "name": name}});
         let objects = [
-            named("v1", "Service", "tea-service"),
-            named("v1", "Service", "cup-service"),
-            named("v1", "Service", "metrics"),
-            named("cert-manager.io/v1", "Issuer", "tea-service-cert-selfsigned-issuer"),
-            named("cert-manager.io/v1", "Certificate", "tea-service-cert"),
+            make("v1", "Service", "tea-service"),
+            make("v1", "Service", "cup-service"),
+            make("v1", "Service", "metrics"),
+            make("cert-manager.io/v1", "Issuer", "tea-service-cert-selfsigned-issuer"),
+            make("cert-manager.io/v1", "Certificate", "tea-service-cert"),
             object(json!({
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn secret_of_another_issuer_stays() {
-        let certificate = named("cert-manager.io/v1", "Certificate", "tea-service-cert");
-        let mut secret = named("v1", "Secret", "tea-service-cert");
+        let certificate = make("cert-manager.io/v1", "Certificate", "tea-service-cert");
+        let mut secret = make("v1", "Secret", "tea-service-cert");
         assert!(!is_issued(&secret, &certificate));
         secret.set_annotation(CERTIFICATE_NAME, "tea-service-cert");
         assert!(is_issued(&secret, &certificate));
@@ -132,7 +132,7 @@ mod tests {
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
             "metadata": {"name": "tea", "uid": "e"},
         }));
-        let mut service = named("v1", "Service", "tea-service");
+        let mut service = make("v1", "Service", "tea-service");
         service.set(
             &["metadata", "ownerReferences"],
             json!([{"kind": "K", "name": "tea", "uid": "e"}]),
