@@ -121,8 +121,9 @@ pub struct CheckInput<'a> {
     pub extensions: &'a [Object],
     /// The CustomResourceDefinition of ClusterExtensions.
     pub extension_crd: Option<&'a Object>,
-    /// Whether the cluster has the kinds of cert-manager, which issues the certificates of webhooks at OLM v1.
-    pub has_cert_manager: bool,
+    /// Whether something issues the certificates of webhooks at OLM v1: cert-manager, if the cluster has its kinds, or
+    /// another issuer that the administrator names.
+    pub has_certificate_issuer: bool,
     /// What the ClusterCatalogs offer of the package.
     pub offers: &'a [CatalogOffer],
     /// The name of the new ClusterExtension.
@@ -224,7 +225,7 @@ pub fn check(input: &CheckInput<'_>) -> OperatorReport {
     checks.name(input.extension);
     checks.configuration(input);
     if let Some(csv) = input.csv {
-        checks.webhooks(csv, input.has_cert_manager);
+        checks.webhooks(csv, input.has_certificate_issuer);
     }
     report.checks = checks.all;
     report.warnings = warnings::of(input);

@@ -16,7 +16,7 @@ struct Scenario {
     csvs: Vec<Object>,
     extensions: Vec<Object>,
     crd: Option<Object>,
-    has_cert_manager: bool,
+    has_certificate_issuer: bool,
     offers: Vec<CatalogOffer>,
     acknowledged: Acknowledgements,
     name: &'static str,
@@ -56,7 +56,7 @@ impl Scenario {
             csvs: Vec::new(),
             extensions: Vec::new(),
             crd: None,
-            has_cert_manager: false,
+            has_certificate_issuer: false,
             offers: vec![CatalogOffer {
                 catalog: "cat".to_owned(),
                 priority: 0,
@@ -86,7 +86,7 @@ impl Scenario {
             csvs: &self.csvs,
             extensions: &self.extensions,
             extension_crd: self.crd.as_ref(),
-            has_cert_manager: self.has_cert_manager,
+            has_certificate_issuer: self.has_certificate_issuer,
             offers: &self.offers,
             extension: self.name,
             acknowledged: &self.acknowledged,
@@ -288,7 +288,7 @@ fn webhooks_need_cert_manager_and_conversions_no_other_install_mode() {
         ["certificates of webhooks: the bundle has webhooks, and the cluster has no cert-manager"]
             .map(|text| format!(" {text}"))
     );
-    let ready = validating().with(|scenario| scenario.has_cert_manager = true);
+    let ready = validating().with(|scenario| scenario.has_certificate_issuer = true);
     assert_eq!(ready.failures(), [""; 0]);
     let modes = json!([
         {"type": "OwnNamespace", "supported": true}, {"type": "AllNamespaces", "supported": true},

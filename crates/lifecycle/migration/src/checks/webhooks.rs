@@ -6,8 +6,8 @@ use serde_json::Value;
 
 impl Checks<'_> {
     /// OLM v1 installs conversion webhooks only with the single install mode `AllNamespaces`, and leaves the
-    /// certificates of webhooks to cert-manager.
-    pub(super) fn webhooks(&mut self, csv: &Object, has_cert_manager: bool) {
+    /// certificates of webhooks to an issuer.
+    pub(super) fn webhooks(&mut self, csv: &Object, has_certificate_issuer: bool) {
         const CONVERSIONS: &str = "conversion webhooks";
         const CERTIFICATES: &str = "certificates of webhooks";
         let webhooks = csv.array(&["spec", "webhookdefinitions"]);
@@ -27,12 +27,11 @@ impl Checks<'_> {
         }
         if webhooks.is_empty() {
             self.pass("", CERTIFICATES, "the bundle has no webhooks");
-        } else if has_cert_manager {
-            self.pass("", CERTIFICATES, "cert-manager issues them");
+        } else if has_certificate_issuer {
+            self.pass("", CERTIFICATES, "OLM v1 has an issuer of certificates");
         } else {
             let reason = "the bundle has webhooks, and the cluster has no cert-manager";
-            let remedy =
-                "install cert-manager first: https://cert-manager.io/docs/installation/kubectl/";
+            let remedy = "install cert-manager first: https://cert-manager.io/docs/installation/kubectl/; where the controller of OLM v1 has another issuer, name it with --certificates";
             self.fail("", CERTIFICATES, reason, remedy);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::operators::Operators;
 use super::{AcknowledgementArguments, CommonArguments};
+use crate::args::ExtensionCertificates;
 use crate::catalog::{CatalogCommandIo, count, escape_controls_in_lines};
 use crate::cluster::ClusterHandle;
 use crate::exit::{CommandFailure, ExitStatus};
@@ -37,6 +38,9 @@ pub(super) struct SubscriptionArguments {
     /// Name of the ClusterExtension [default: that of the Subscription].
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(super) ce_name: Option<String>,
+    /// What issues the certificates of webhooks: as `--extension-certificates` of the controller.
+    #[arg(long, value_enum, value_name = "ISSUER", default_value_t = ExtensionCertificates::CertManager)]
+    pub(super) certificates: ExtensionCertificates,
 }
 
 pub(super) async fn run(
@@ -67,6 +71,7 @@ pub(super) async fn check(
     target: &SubscriptionArguments,
     acknowledged: &Acknowledgements,
 ) -> Result<Vec<OperatorReport>, CommandFailure> {
+    operators.name_issuer(target.certificates);
     let subscriptions = if let Some(name) = &target.name {
         let namespace = target.namespace.as_deref();
         let namespace = namespace.unwrap_or_else(|| cluster.default_namespace());

@@ -1,5 +1,6 @@
 //! What the commands read: Subscriptions with their ClusterServiceVersions, and the offers of catalogs.
 
+use crate::args::ExtensionCertificates;
 use crate::catalog::cluster_catalog;
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
@@ -25,7 +26,7 @@ pub(super) struct Operators {
     csvs: Vec<Object>,
     extensions: Vec<Object>,
     extension_crd: Option<Object>,
-    has_cert_manager: bool,
+    has_certificate_issuer: bool,
     catalogs: Vec<Object>,
     /// The offers of catalogs by package.
     offers: BTreeMap<String, Vec<CatalogOffer>>,
@@ -44,21 +45,26 @@ impl Operators {
     /// # Errors
     /// The account may not list it, or the cluster does not serve both systems.
     pub(super) async fn read(cluster: &impl ClusterHandle) -> Result<Self, CommandFailure> {
-        let mut has_cert_manager = true;
+        let mut has_certificate_issuer = true;
         for kind in [addons::ISSUER, addons::CERTIFICATE] {
             let name = format!("{}.{}", kind.plural, kind.group);
             let crd = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
-            has_cert_manager &= crd.is_some();
+            has_certificate_issuer &= crd.is_some();
         }
         Ok(Self {
             subscriptions: cluster.list(&SUBSCRIPTION, None, None).await?,
             csvs: cluster.list(&CLUSTER_SERVICE_VERSION, None, Some("!olm.copiedFrom")).await?,
             extensions: cluster.list(&CLUSTER_EXTENSION, None, None).await?,
             extension_crd: cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, EXTENSION_CRD).await?,
-            has_cert_manager,
+            has_certificate_issuer,
             catalogs: cluster_catalog::list(cluster).await?,
             offers: BTreeMap::new(),
         })
+    }
+
+    /// Takes into account what issues the certificates of webhooks.
+    pub(super) fn name_issuer(&mut self, issuer: ExtensionCertificates) {
+        self.has_certificate_issuer |= issuer != ExtensionCertificates::CertManager;
     }
 
     /// The Subscription of a name.
@@ -137,7 +143,7 @@ impl Operators {
             csvs: &self.csvs,
             extensions: &self.extensions,
             extension_crd: self.extension_crd.as_ref(),
-            has_cert_manager: self.has_cert_manager,
+            has_certificate_issuer: self.has_certificate_issuer,
             offers: self.offers(&package),
             extension,
             acknowledged,
