@@ -53,6 +53,7 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     (ADMINISTRATORS, "mainstay extension migrate", Skipped(READERS_OWN)),
     // The names of extensions that the reader installed from images.
     (ADMINISTRATORS, "mainstay uninstall clusterextension/NAME", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "mainstay extension install NAME", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay why clusterextension/kiwi", Skipped(READERS_OWN)),
     (
         ADMINISTRATORS,
