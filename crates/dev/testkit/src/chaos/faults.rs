@@ -21,6 +21,8 @@ const FAULTY_REQUESTS: usize = 400;
 /// The fate of a request on a bad connection: one in three has a fault.
 pub(super) fn random_fate(seed: u64, request: &ObservedRequest) -> InjectedFault {
     let draw = |salt| pseudo_random(seed, request.number, salt);
+    // A number below four fits.
+    let one_of_four = || usize::try_from(draw(3) % 4).unwrap_or_default();
     if request.number > FAULTY_REQUESTS || !draw(0).is_multiple_of(3) {
         return InjectedFault::Pass;
     }
@@ -28,7 +30,7 @@ pub(super) fn random_fate(seed: u64, request: &ObservedRequest) -> InjectedFault
     if request.is_watch() {
         return match draw(2) % 4 {
             0 => InjectedFault::ConnectionLost,
-            1 => InjectedFault::TruncatedResponse(usize::try_from(draw(3) % 4).unwrap()),
+            1 => InjectedFault::TruncatedResponse(one_of_four()),
             2 => InjectedFault::Delayed(time),
             _ => InjectedFault::SlowResponse(time),
         };
@@ -36,7 +38,7 @@ pub(super) fn random_fate(seed: u64, request: &ObservedRequest) -> InjectedFault
     match draw(2) % 6 {
         0 => InjectedFault::ConnectionLost,
         1 => InjectedFault::ResponseLost,
-        2 => InjectedFault::Refused([429, 500, 503, 504][usize::try_from(draw(3) % 4).unwrap()]),
+        2 => InjectedFault::Refused([429, 500, 503, 504][one_of_four()]),
         3 if request.is_write() => InjectedFault::SentTwice,
         _ => InjectedFault::Delayed(time),
     }

@@ -1,4 +1,4 @@
-//! The condition Ready: one answer for scripts and GitOps tools.
+//! The condition Ready: one answer for scripts and tools that wait.
 //!
 //! An extension is ready if the bundle that its spec asks for is installed, its objects pass their probes (with
 //! ClusterObjectSets), and all its Deployments are available. Upstream has no such condition.

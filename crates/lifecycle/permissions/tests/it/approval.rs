@@ -102,7 +102,9 @@ fn role_that_is_approved_in_part_keeps_that_part_and_the_message_lists_the_rest(
         RbacRule::of_resource("", "pods", &["get"]),
     ];
     let mut found = kept[0].rules.clone();
-    found.iter_mut().for_each(|rule| rule.verbs.sort_unstable_by(|one, two| two.cmp(one)));
+    for rule in &mut found {
+        rule.verbs.sort_unstable_by(|one, two| two.cmp(one));
+    }
     assert_eq!(found, expected);
     assert_eq!(unapproved_rules(&approved, &kept).unwrap(), []);
     let missing = unapproved_rules(&approved, &roles).unwrap();
