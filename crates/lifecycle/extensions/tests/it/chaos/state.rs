@@ -4,7 +4,7 @@ use crate::olm_cluster::OlmCluster;
 use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_client::ObjectList;
 use mainstay_object::{Object, Resource, builtin};
-use mainstay_releases::{MAX_DECODED_BYTES, ReleaseStatus, decode_release};
+use mainstay_releases::{MAX_DECODED_BYTES, Release, ReleaseStatus, decode_release};
 use mainstay_testkit::chaos::State;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -59,11 +59,12 @@ pub(super) async fn of(olm: &OlmCluster) -> State {
         .collect();
     let mut state = State::new();
     for object in objects {
-        let (mut key, mut value) = match deployed_release(&object) {
+        let release = decode_release(&object.to_value(), &[], MAX_DECODED_BYTES).ok();
+        let (mut key, mut value) = match release {
             None => (key(&object), object.into_value()),
-            Some(Some(release)) => ("deployed release".to_owned(), release),
-            // An attempt that was interrupted or an earlier version.
-            Some(None) => continue,
+            // An earlier version, or an attempt that was interrupted: their number depends on the faults.
+            Some(release) if release.info.status != ReleaseStatus::Deployed => continue,
+            Some(release) => ("deployed release".to_owned(), content(&release)),
         };
         normalize(&mut value, &uids);
         while state.contains_key(&key) {
@@ -74,17 +75,13 @@ pub(super) async fn of(olm: &OlmCluster) -> State {
     state
 }
 
-/// What the release of a Secret says, if it is deployed. How many attempts it took depends on the faults.
-fn deployed_release(secret: &Object) -> Option<Option<Value>> {
-    let release = decode_release(&secret.to_value(), &[], MAX_DECODED_BYTES).ok()?;
-    if release.info.status != ReleaseStatus::Deployed {
-        return Some(None);
-    }
+/// What a release says, without its number and times.
+fn content(release: &Release) -> Value {
     let mut value: Value = serde_json::from_str(&release.to_json()).unwrap();
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|field, _| field != "info" && field != "version");
     }
-    Some(Some(value))
+    value
 }
 
 fn normalize(value: &mut Value, uids: &BTreeMap<String, String>) {
