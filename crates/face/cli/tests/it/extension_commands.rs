@@ -487,7 +487,7 @@ fn wait_ends_with_the_goal_or_says_why_not() {
             "because its deletion was not requested\n    → request it with: mainstay extension delete tea\n",
         ),
         ("wait milk", 2, "the cluster has no ClusterExtension milk"),
-        ("wait tea --for ready", 2, "write installed, version=RANGE or deleted"),
+        ("wait tea --for healthy", 2, "write installed, ready, version=RANGE or deleted"),
     ] {
         let answer = run(&cluster, arguments);
         assert_eq!((answer.code, &*answer.out), (code, ""), "{arguments}: {answer:?}");

@@ -364,7 +364,9 @@ async fn operator_with_webhooks_gets_certificates_of_the_controller() {
     let features = Features::default().with_certificates(WebhookCertificates::Own);
     let live = subscribed_to(&manifests, features, json!({})).await;
     wait_for_classic(&live).await;
-    let convert = migrate(&live, "convert anvil -n team").await;
+    let check = migrate(&live, "check anvil -n team").await;
+    assert!(check.out.contains("name it with --certificates"), "{}", check.out);
+    let convert = migrate(&live, "convert anvil -n team --certificates own").await;
     assert_done(&convert);
     assert_converted(&live).await;
     let kind = &builtin::SECRET;
