@@ -22,6 +22,11 @@ use serde_json::{Value, json};
 /// CA they trust, `namespace/name`.
 const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
 
+/// Annotations of OLM v1 on objects that `helm.sh/resource-policy` keeps, which have no owner: `/NAME` and kind
+/// of their ClusterExtension.
+const PRIMARY_RESOURCE: [&str; 2] =
+    ["operator-sdk/primary-resource", "operator-sdk/primary-resource-type"];
+
 /// What a ClusterExtension lacks for a rollback.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
@@ -141,6 +146,11 @@ pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<O
         changed.remove(&["metadata", "labels", label]);
     }
     changed.remove(&["metadata", "annotations", ORIGINAL_OWNER]);
+    if object.annotation(PRIMARY_RESOURCE[0]) == Some(&format!("/{}", extension.name())) {
+        for annotation in PRIMARY_RESOURCE {
+            changed.remove(&["metadata", "annotations", annotation]);
+        }
+    }
     // The Certificate is one of the extension, and goes with it.
     let namespace = extension.str(&["spec", "namespace"]).unwrap_or_default();
     let certificate = object.annotation(INJECT_CA_FROM).and_then(|from| from.split_once('/'));
@@ -286,6 +296,9 @@ mod tests {
         assert!(role.annotations().next().is_none());
         let mut crd = make("CustomResourceDefinition", "pots.tea", &["e"]);
         crd.set_annotation(INJECT_CA_FROM, "ns/tea-service-cert");
+        for (annotation, value) in PRIMARY_RESOURCE.iter().zip(["/tea", "ClusterExtension.x"]) {
+            crd.set_annotation(annotation, value);
+        }
         let mut extension = extension;
         extension.set(&["spec", "namespace"], "ns".into());
         let crd = orphaned(&crd, &extension, &csv).unwrap();

@@ -134,7 +134,8 @@ const CHANGES: &[AllowedChange] = &[
         name: "labels and annotations of OLM and Helm",
         hide: |object| {
             let is_of_olm = |key: &str| {
-                let prefixes = ["olm.", "operators.coreos.com/", "meta.helm.sh/"];
+                let prefixes =
+                    ["olm.", "operators.coreos.com/", "meta.helm.sh/", "operator-sdk/primary-"];
                 key == MANAGED_BY || prefixes.iter().any(|prefix| key.starts_with(prefix))
             };
             for field in ["labels", "annotations"] {
@@ -289,12 +290,18 @@ fn hide_keys(object: &mut Object, path: &[&str], matches: impl Fn(&str) -> bool)
     }
 }
 
+/// The exception for objects that a deletion keeps.
+pub(super) const KEPT: (&str, &str) = (
+    "kept CustomResourceDefinitions",
+    "those with the annotation `helm.sh/resource-policy: keep` stay when the extension is deleted; OLM classic wrote it, so an upgrade does not remove it",
+);
+
 /// Name and reason of all exceptions, each once.
 pub(super) fn exceptions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let objects = CLASSIC_OBJECTS.iter().chain(&V1_OBJECTS).chain(&RESTARTS);
     let objects = objects.map(|exception| (exception.name, exception.why));
     let changes = CHANGES.iter().chain(LASTING_CHANGES).chain(WEBHOOK_CHANGES);
-    let all = objects.chain(changes.map(|change| (change.name, change.why)));
+    let all = objects.chain(changes.map(|change| (change.name, change.why))).chain([KEPT]);
     let mut seen = BTreeSet::new();
     all.filter(move |(name, _)| seen.insert(*name))
 }

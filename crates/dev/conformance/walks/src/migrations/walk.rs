@@ -13,10 +13,11 @@ use crate::extensions::refusal;
 use crate::package_walk::wait_until_installed;
 use crate::table::truncate;
 use crate::upgrade_path::UpgradePath;
-use crate::walk_cluster::{CATALOG_NAMESPACE, NAME, NAMESPACE, WalkCluster};
+use crate::walk_cluster::{CATALOG_NAMESPACE, NAME, NAMESPACE, WalkCluster, delete};
 use crate::{Applier, UninstallReport, examples, leftovers};
 use anyhow::{Context, bail};
 use clap::Parser;
+use mainstay_api::names::olm_v1::RESOURCE_POLICY_ANNOTATION;
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION,
 };
@@ -24,7 +25,7 @@ use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog::CatalogCommandIo;
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::extension::{self, ExtensionCommandIo};
-use mainstay_client::{DeleteOptions, Patch, Selection};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
 use mainstay_registry::ServedCatalog;
@@ -369,12 +370,19 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Deletes the extension.
-    async fn delete_extension(&self) -> anyhow::Result<()> {
+    /// Deletes the extension, and what it has to keep.
+    async fn delete_extension(&mut self) -> anyhow::Result<()> {
         let options = DeleteOptions::default();
         self.cluster.api.ensure_deleted(&CLUSTER_EXTENSION, None, NAME, &options).await?;
         let gone = self.cluster.test()?.wait_gone(&CLUSTER_EXTENSION, None, NAME);
         in_time("the end of the ClusterExtension", gone).await?;
+        let (kind, all) = (&builtin::CUSTOM_RESOURCE_DEFINITION, ObjectList::default());
+        for crd in self.cluster.api.list(kind, None, &all).await?.items {
+            if crd.annotation(RESOURCE_POLICY_ANNOTATION) == Some("keep") {
+                delete(&self.cluster.api, kind, crd.name()).await?;
+                self.walk.exceptions.insert(comparison::KEPT.0);
+            }
+        }
         if !self.walk.obstacles.contains(&Obstacle::Certificates) {
             return Ok(());
         }
