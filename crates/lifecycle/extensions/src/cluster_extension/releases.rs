@@ -427,7 +427,7 @@ async fn replace(
     for chunk in encoded.chunk_secrets(namespace, before.uid(), write) {
         let name = chunk["metadata"]["name"].as_str().unwrap_or_default();
         if !old.iter().any(|old| old == name) {
-            create(context, chunk).await.map_err(Failure::retrying)?;
+            create_chunk(context, chunk).await?;
         }
     }
     let mut index =
@@ -444,6 +444,17 @@ async fn create(context: &Context, secret: Value) -> Result<Object, String> {
     let secret = Object::from_value(secret).map_err(|error| error.to_string())?;
     let created = context.cluster.create(&builtin::SECRET, &secret).await;
     created.map_err(|error| api_message(&error))
+}
+
+/// Creates a chunk of a release that is written again. One that exists is left from an attempt that did not
+/// come to the index: the name has a hash of the content.
+async fn create_chunk(context: &Context, secret: Value) -> Result<(), Failure> {
+    let secret =
+        Object::from_value(secret).map_err(|error| Failure::retrying(error.to_string()))?;
+    match context.cluster.create(&builtin::SECRET, &secret).await {
+        Err(error) if error.is_already_exists() => Ok(()),
+        created => created.map(drop).map_err(|error| Failure::retrying(api_message(&error))),
+    }
 }
 
 async fn delete(context: &Context, name: &str) -> Result<(), Failure> {

@@ -331,6 +331,23 @@ fn dependants_are_a_warning() {
 }
 
 #[test]
+fn annotation_with_two_values_is_a_warning() {
+    let template = json!({"metadata": {"annotations": {"product": "2", "other": "x"}}});
+    let deployments = json!([{"name": "pot", "spec": {"template": template}}]);
+    let scenario = |product: &str| {
+        let path = ["spec", "install", "spec", "deployments"];
+        let mut scenario = Scenario::new().with_csv(&path, deployments.clone());
+        if let Some(csv) = &mut scenario.csv {
+            csv.set_annotation("product", product);
+        }
+        scenario
+    };
+    assert!(scenario("2").report().warnings.is_empty());
+    let warning = "the pods of Deployment pot restart: their annotation product has another value in the ClusterServiceVersion";
+    assert_eq!(scenario("1").report().warnings, [warning]);
+}
+
+#[test]
 fn subscription_beside_its_extension_is_a_conflict() {
     let extension = object(json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",

@@ -4,6 +4,7 @@ use super::CheckInput;
 use crate::freeze::is_frozen;
 use crate::installed::{installed_csv, package_of, properties, reference};
 use mainstay_api::names;
+use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -57,5 +58,26 @@ pub(super) fn of(input: &CheckInput<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(csv) = input.csv {
+        warnings.extend(restarts(csv));
+    }
     warnings
+}
+
+/// A warning for each Deployment whose pods have an annotation of the ClusterServiceVersion with a value of their
+/// own: OLM classic takes the value of the ClusterServiceVersion, and OLM v1 that of the template.
+fn restarts(csv: &Object) -> Vec<String> {
+    let deployments = csv.array(&["spec", "install", "spec", "deployments"]).iter();
+    let different = deployments.filter_map(|deployment| {
+        let own = deployment["spec"]["template"]["metadata"]["annotations"].as_object()?;
+        let mut own = own.iter();
+        let (annotation, _) = own.find(|(name, value)| {
+            csv.annotation(name).is_some_and(|found| value.as_str() != Some(found))
+        })?;
+        let name = deployment["name"].as_str().unwrap_or_default();
+        Some(format!(
+            "the pods of Deployment {name} restart: their annotation {annotation} has another value in the ClusterServiceVersion"
+        ))
+    });
+    different.collect()
 }

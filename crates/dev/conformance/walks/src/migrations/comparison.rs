@@ -28,9 +28,16 @@ pub(super) struct Operator {
     pub(super) rendered: BTreeSet<BundleObject>,
     /// Whether it serves webhooks.
     pub(super) has_webhooks: bool,
+    /// Whether OLM v1 writes annotations to its pods that OLM classic does not write.
+    pub(super) has_other_annotations: bool,
 }
 
 impl Operator {
+    /// Whether its pods restart.
+    const fn restarts(&self) -> bool {
+        self.has_webhooks || self.has_other_annotations
+    }
+
     fn renders(&self, id: &ObjectId) -> bool {
         self.rendered.contains(&(id.kind.clone(), id.namespace.clone(), id.name.clone()))
     }
@@ -109,14 +116,15 @@ const V1_OBJECTS: [Exception; 3] = [
     CERTIFICATES,
 ];
 
-const PODS_OF_WEBHOOKS: &str = "pods of webhooks";
-const WHY_PODS_OF_WEBHOOKS: &str = "they restart once, because OLM v1 mounts the two volumes of the certificate in another order, and OLM classic writes a hash of its CA to their template";
+/// The exception for pods that restart.
+pub(super) const RESTARTED_PODS: &str = "restarted pods";
+const WHY_RESTARTED_PODS: &str = "their template changes in three cases. With webhooks, OLM v1 mounts the two volumes of the certificate in another order, and OLM classic writes a hash of its CA to the template. Where the ClusterServiceVersion and the template have an annotation with different values, OLM classic takes the one and OLM v1 the other. And of the file `metadata/properties.yaml` of a bundle, OLM v1 makes the annotation `olm.properties`";
 
 /// Pods that are new.
 const RESTARTS: [Exception; 1] = [Exception {
-    name: PODS_OF_WEBHOOKS,
-    matches: |operator, id, _| operator.has_webhooks && ["Pod", "ReplicaSet"].contains(&&*id.kind),
-    why: WHY_PODS_OF_WEBHOOKS,
+    name: RESTARTED_PODS,
+    matches: |operator, id, _| operator.restarts() && ["Pod", "ReplicaSet"].contains(&&*id.kind),
+    why: WHY_RESTARTED_PODS,
 }];
 
 /// Changes of objects that stay.
@@ -207,10 +215,10 @@ const LASTING_CHANGES: &[AllowedChange] = &[
     GENERATION,
 ];
 
-/// Further changes of operators with webhooks, on both ways.
-const WEBHOOK_CHANGES: &[AllowedChange] = &[
+/// Further changes of operators whose pods restart, on both ways.
+const RESTART_CHANGES: &[AllowedChange] = &[
     AllowedChange {
-        name: PODS_OF_WEBHOOKS,
+        name: RESTARTED_PODS,
         hide: |object| {
             let hidden: &[&[&str]] = match object.kind() {
                 "Deployment" => &[
@@ -231,7 +239,7 @@ const WEBHOOK_CHANGES: &[AllowedChange] = &[
                 object.set(&template, ordered(template_value));
             }
         },
-        why: WHY_PODS_OF_WEBHOOKS,
+        why: WHY_RESTARTED_PODS,
     },
     AllowedChange {
         name: "CA of conversion webhooks",
@@ -245,11 +253,9 @@ const WEBHOOK_CHANGES: &[AllowedChange] = &[
     },
 ];
 
-/// A template of pods without the hash of a CA, and with volumes and mounts in order of their names.
+/// A template of pods without annotations, and with volumes and mounts in order of their names.
 fn ordered(mut template: Value) -> Value {
-    if let Some(annotations) = template["metadata"]["annotations"].as_object_mut() {
-        annotations.retain(|name, _| !name.starts_with(names::CA_HASH));
-    }
+    template["metadata"]["annotations"] = Value::Null;
     let sort = |list: &mut Value, field: &str| {
         if let Some(list) = list.as_array_mut() {
             list.sort_by_key(|item| item[field].to_string());
@@ -300,7 +306,7 @@ pub(super) const KEPT: (&str, &str) = (
 pub(super) fn exceptions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let objects = CLASSIC_OBJECTS.iter().chain(&V1_OBJECTS).chain(&RESTARTS);
     let objects = objects.map(|exception| (exception.name, exception.why));
-    let changes = CHANGES.iter().chain(LASTING_CHANGES).chain(WEBHOOK_CHANGES);
+    let changes = CHANGES.iter().chain(LASTING_CHANGES).chain(RESTART_CHANGES);
     let all = objects.chain(changes.map(|change| (change.name, change.why))).chain([KEPT]);
     let mut seen = BTreeSet::new();
     all.filter(move |(name, _)| seen.insert(*name))
@@ -337,7 +343,7 @@ impl Comparison {
         operator: &Operator,
         allowed: &[AllowedChange],
     ) {
-        let more = if operator.has_webhooks { WEBHOOK_CHANGES } else { &[] };
+        let more = if operator.restarts() { RESTART_CHANGES } else { &[] };
         let (findings, exceptions) = before.differences(after, &[allowed, more]);
         self.findings.extend(findings);
         self.exceptions.extend(exceptions);

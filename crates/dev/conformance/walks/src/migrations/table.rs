@@ -74,8 +74,7 @@ content. It has the kinds `ServiceMonitor` and `PrometheusRule`, unless the pack
    upgraded by its ClusterExtension to the newest version.
 
 After each step, all objects of the cluster are compared with those before. Objects that both systems have must be the same ones, by their
-uid: Deployments, ReplicaSets and pods, CustomResourceDefinitions, custom resources, ServiceAccounts, and so on. So no pod restarts. What
-is different falls under one of these exceptions:
+uid: Deployments, ReplicaSets and pods, CustomResourceDefinitions, custom resources, ServiceAccounts, and so on. What is different falls under one of these exceptions:
 
 ";
 
@@ -146,6 +145,9 @@ fn remarks(item: &PackageUnderTest, walk: &MigrationWalk) -> Vec<String> {
     let mut all: Vec<String> = findings.collect();
     all.extend(walk.not_installed.as_deref().map(truncate));
     all.extend(walk.obstacles.iter().map(|obstacle| obstacle.text().to_owned()));
+    if walk.exceptions.contains(comparison::RESTARTED_PODS) {
+        all.push("pods restart".to_owned());
+    }
     if !item.unreadable().is_empty() {
         all.push(format!("cannot be read: {}", truncate(&item.unreadable().join("; "))));
     }

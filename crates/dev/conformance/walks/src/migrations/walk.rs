@@ -17,6 +17,7 @@ use crate::walk_cluster::{CATALOG_NAMESPACE, NAME, NAMESPACE, WalkCluster, delet
 use crate::{Applier, UninstallReport, examples, leftovers};
 use anyhow::{Context, bail};
 use clap::Parser;
+use mainstay_api::names::TARGET_NAMESPACES;
 use mainstay_api::names::olm_v1::RESOURCE_POLICY_ANNOTATION;
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION,
@@ -30,7 +31,7 @@ use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
 use mainstay_registry::ServedCatalog;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -503,7 +504,8 @@ async fn in_time<T>(what: &str, wait: impl Future<Output = T>) -> anyhow::Result
 /// What the comparison has to know of a bundle.
 fn operator(bundle: &BundleContent) -> anyhow::Result<Operator> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let rendered = bundle.installed_objects(NAMESPACE)?.into_iter().map(|object| {
+    let objects = bundle.installed_objects(NAMESPACE)?;
+    let rendered = objects.iter().map(|object| {
         let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
         // They are rendered with a namespace, and have none.
         let is_global = kind.ends_with("WebhookConfiguration");
@@ -515,5 +517,27 @@ fn operator(bundle: &BundleContent) -> anyhow::Result<Operator> {
         csv: bundle.bundle.name.to_string(),
         rendered: rendered.collect(),
         has_webhooks: !csv.array(&["spec", "webhookdefinitions"]).is_empty(),
+        has_other_annotations: has_other_annotations(csv, &objects),
+    })
+}
+
+/// Whether OLM v1 writes an annotation to pods that OLM classic does not write, or writes with another value.
+fn has_other_annotations(csv: &Object, rendered: &[Value]) -> bool {
+    let annotations = |deployment: &Value| -> BTreeMap<String, Value> {
+        let all = deployment["spec"]["template"]["metadata"]["annotations"].as_object();
+        all.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    csv.array(&["spec", "install", "spec", "deployments"]).iter().any(|deployment| {
+        let mut classic = annotations(deployment);
+        let own = csv.annotations();
+        classic.extend(own.map(|(name, value)| (name.to_owned(), Value::from(value))));
+        let is_it = |found: &&Value| {
+            found["kind"] == "Deployment" && found["metadata"]["name"] == deployment["name"]
+        };
+        let v1 = rendered.iter().find(is_it).map(annotations).unwrap_or_default();
+        v1.iter().any(|(name, value)| {
+            // Both systems write it.
+            *name != TARGET_NAMESPACES && classic.get(name) != Some(value)
+        })
     })
 }
