@@ -54,14 +54,12 @@ fn problem(deployment: &Object) -> Option<String> {
     let mut conditions = deployment.array(&["status", "conditions"]).iter();
     let is_available = conditions
         .any(|condition| condition["type"] == "Available" && condition["status"] == "True");
-    let what = if !is_observed || count(&["status", "updatedReplicas"]) < replicas {
-        "is rolling out"
-    } else if is_available {
-        return None;
-    } else {
-        "has fewer available pods than it needs"
-    };
-    Some(format!("Deployment {}/{} {what}", deployment.namespace(), deployment.name()))
+    let is_updated = is_observed && count(&["status", "updatedReplicas"]) >= replicas;
+    // One message, so that a rollout costs one write.
+    (!is_updated || !is_available).then(|| {
+        let (namespace, name) = (deployment.namespace(), deployment.name());
+        format!("Deployment {namespace}/{name} has fewer available pods of its present template than it needs")
+    })
 }
 
 /// Sets the condition of a status, from its other conditions and the Deployments of the extension.
@@ -158,12 +156,13 @@ mod tests {
 
     #[test]
     fn deployment_is_available_once_its_present_template_is() {
-        let rolling = Some("Deployment fruit/kiwi is rolling out");
-        let unavailable = Some("Deployment fruit/kiwi has fewer available pods than it needs");
+        let unavailable = Some(
+            "Deployment fruit/kiwi has fewer available pods of its present template than it needs",
+        );
         for (status, expected) in [
-            (json!({}), rolling),
-            (available(1, 2, "True"), rolling),
-            (available(2, 1, "True"), rolling),
+            (json!({}), unavailable),
+            (available(1, 2, "True"), unavailable),
+            (available(2, 1, "True"), unavailable),
             (available(2, 2, "False"), unavailable),
             (json!({"observedGeneration": 2, "updatedReplicas": 2}), unavailable),
             (available(2, 2, "True"), None),
