@@ -22,8 +22,8 @@ struct Reference {
 /// Most bytes of a manifest that is parsed as a reference: references are short.
 const MAX_REFERENCE_BYTES: usize = 1 << 20;
 
-/// The ConfigMaps that a plan references.
-fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
+/// The ConfigMaps that an InstallPlan references: they hold manifests too large for a plan.
+pub fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
     let manifests = plan.array(&["status", "plan"]).iter();
     manifests
         .filter_map(|step| step["resource"]["manifest"].as_str())

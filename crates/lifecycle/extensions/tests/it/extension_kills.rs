@@ -2,6 +2,7 @@
 //! repaired all the same, and nothing of an earlier version stays.
 
 use crate::approved_accounts::{approve, rules, wait_for_configs};
+use crate::bundles::TestBundle;
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::OlmCluster;
 use crate::webhook_certificates::assert_trusted;
@@ -228,4 +229,51 @@ async fn extension_survives_lost_responses() {
 #[tokio::test]
 async fn extension_with_own_certificates_survives_lost_responses() {
     assert_survives_lost_responses(Content::Webhooks).await;
+}
+
+/// Text that is hardly compressed.
+fn noise(length: usize) -> String {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'!' + u8::try_from((state >> 33) % 90).unwrap())
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// New chunks are written before the index that names them, so they are there at the next attempt.
+#[tokio::test]
+async fn release_of_several_secrets_survives_a_conflict_at_its_index() {
+    let mut olm = OlmCluster::for_extensions().await;
+    let noise = noise(1_600_000);
+    let (first, second) = noise.split_at(noise.len() / 2);
+    let config = |name: &str, content: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+            "data": {"content": content},
+        })
+    };
+    let bundle = TestBundle::new("a", "1.0.0").with_object(&config("first", first));
+    bundle.with_object(&config("second", second)).store(&olm);
+    let conflicts = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&conflicts);
+    let faulty = olm.cluster.with_faults(move |request| {
+        let is_index = request.method == "PUT" && request.target.contains("/secrets/sh.helm.");
+        let mut conflicts = count.lock().unwrap();
+        if is_index && *conflicts == 0 {
+            *conflicts += 1;
+            return InjectedFault::Refused(409);
+        }
+        InjectedFault::Pass
+    });
+    let controllers = olm.controllers_on(&faulty);
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let chunks = ObjectList::labels("type=chunk");
+    let chunks = olm.cluster.cluster().list(&builtin::SECRET, None, &chunks).await.unwrap();
+    assert!(!chunks.items.is_empty(), "the release has one Secret only");
+    assert_eq!(*conflicts.lock().unwrap(), 1);
+    controllers.shutdown().await;
 }

@@ -7,6 +7,7 @@ use super::cert_manager::{CERTIFICATE_NAME, INJECT_CA_FROM};
 use crate::dump::{Dump, ObjectId};
 use crate::extensions::cluster::SYSTEM_NAMESPACE;
 use crate::leftovers::AllowedChange;
+use crate::walk_cluster::CATALOG_NAMESPACE;
 use mainstay_api::names;
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_OBJECT_SET, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR,
@@ -60,7 +61,14 @@ pub(super) struct Exception {
 }
 
 /// Objects that only OLM classic has. A conversion deletes them, and after a rollback there are new ones.
-const CLASSIC_OBJECTS: [Exception; 4] = [
+const CLASSIC_OBJECTS: [Exception; 5] = [
+    Exception {
+        name: "ConfigMaps of InstallPlans",
+        matches: |_, id, object| {
+            id.kind == *builtin::CONFIG_MAP.kind && object.namespace() == CATALOG_NAMESPACE
+        },
+        why: "they hold manifests that are too large for an InstallPlan",
+    },
     Exception {
         name: "Subscription, ClusterServiceVersion, InstallPlan, OperatorCondition",
         matches: |_, id, _| {
@@ -420,7 +428,7 @@ pub(super) fn cleaned_up(before: &Dump, after: &Dump, operator: &Operator) -> Co
     let mut found = Comparison::default();
     for (id, _, object) in before.not_in(after) {
         let is_operator = *OPERATOR.kind == id.kind && *OPERATOR.group == id.group;
-        if !is_operator && !found.excepts(&CLASSIC_OBJECTS[..1], operator, id, object) {
+        if !is_operator && !found.excepts(&CLASSIC_OBJECTS[..2], operator, id, object) {
             found.findings.push(format!("the cleanup deletes {id}"));
         }
     }

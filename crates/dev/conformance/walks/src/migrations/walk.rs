@@ -133,7 +133,7 @@ impl<'a> Steps<'a> {
         self.walk.examples = examples;
         self.go_round(bundle).await?;
         self.delete_extension().await?;
-        if let Some(older) = self.older(item, path)? {
+        if let Some(older) = self.older(item, path).await? {
             self.upgrade(older, bundle).await?;
         }
         if let Some(cert_manager) = cert_manager {
@@ -412,8 +412,9 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// The version before the last one of the path, if the channel has it and it can be converted, too.
-    fn older(
+    /// The version before the last one of the path, if the channel has it, the cluster has its kinds and it
+    /// can be converted, too.
+    async fn older(
         &self,
         item: &PackageUnderTest,
         path: &UpgradePath,
@@ -428,7 +429,12 @@ impl<'a> Steps<'a> {
         let bundle = content.bundle(name)?;
         let csv = bundle.csv().context("a bundle has a ClusterServiceVersion")?;
         let obstacles = Obstacle::of(&bundle.bundle, csv, true);
-        let is_fit = obstacles.is_subset(&self.walk.obstacles)
+        let served = refusal::served_kinds(&self.cluster.api).await?;
+        let others = bundle.objects.iter().filter(|object| object.kind() != csv.kind());
+        let mut kinds =
+            others.map(|object| (object.api_version().to_owned(), object.kind().to_owned()));
+        let is_fit = kinds.all(|kind| served.contains(&kind))
+            && obstacles.is_subset(&self.walk.obstacles)
             && channel.entries().iter().any(|entry| *entry.name == **name)
             && item.missing_requirements(name).is_none();
         Ok(is_fit.then_some(bundle))

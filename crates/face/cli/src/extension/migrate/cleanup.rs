@@ -1,7 +1,7 @@
 //! `mainstay extension migrate cleanup`: removes what OLM classic left.
 
 use super::convert::{finish, system_namespace};
-use super::operators::{Operators, install_plans, list};
+use super::operators::{Operators, bundle_config_maps, install_plans, list};
 use super::writes::{Look, change, delete, object_text, wait};
 use super::{CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
@@ -21,6 +21,7 @@ use mainstay_migration::{
     MIGRATED_FROM_CSV, SUBSCRIPTION_BACKUP, deletable_plans, migrated_from, resource_of,
     without_classic_labels,
 };
+use mainstay_object::builtin::CONFIG_MAP;
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -133,7 +134,11 @@ async fn clean_up(
     let csvs: Vec<Object> = csvs.into_iter().filter(|csv| csv.name() != csv_name).collect();
 
     let plans = install_plans(cluster, namespace).await?;
-    for plan in deletable_plans(&plans, csv_name, &csvs) {
+    let plans = deletable_plans(&plans, csv_name, &csvs);
+    for map in bundle_config_maps(cluster, &plans).await? {
+        removal.delete(cluster, io, &CONFIG_MAP, &map).await?;
+    }
+    for plan in plans {
         removal.delete(cluster, io, &INSTALL_PLAN, plan).await?;
     }
     let copies = format!("{COPIED_FROM}={namespace}");

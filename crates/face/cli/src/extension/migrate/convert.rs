@@ -11,7 +11,8 @@
 use super::backup::BackupContent;
 use super::check::{SubscriptionArguments, text};
 use super::operators::{
-    CheckedOperator, KindedObject, Operators, handed_over, install_plans, list,
+    CheckedOperator, KindedObject, Operators, bundle_config_maps, handed_over, install_plans, list,
+    plans_of,
 };
 use super::writes::{Look, change, create, delete_and_wait, object_text, wait, wait_until_gone};
 use super::{AcknowledgementArguments, CommonArguments, TimeoutArguments};
@@ -238,7 +239,9 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         };
         if self.arguments.dry_run {
             create(cluster, io, &CLUSTER_EXTENSION, &wanted, true).await?;
-            let steps = self.steps(operator, &objects, &wanted);
+            let plans = plans_of(&plans, &subscription);
+            let config_maps = bundle_config_maps(cluster, &plans).await?;
+            let steps = self.steps(operator, &objects, &wanted, &config_maps);
             for (verb, what) in &steps {
                 say(io, self.arguments.common.output, &format!("would {verb} {what}"));
             }
@@ -287,6 +290,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         operator: ClassicOperator<'_>,
         objects: &[KindedObject],
         wanted: &Object,
+        config_maps: &[Object],
     ) -> Vec<(&'static str, String)> {
         let (name, namespace) = (wanted.name(), operator.namespace());
         let mut steps = Vec::new();
@@ -304,6 +308,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         if without_pin(wanted).is_some() {
             steps.push(("remove the pin of", object_text(wanted)));
         }
+        steps.extend(config_maps.iter().map(|config_map| ("delete", object_text(config_map))));
         steps.push(("delete", object_text(operator.subscription)));
         steps
     }
@@ -408,6 +413,10 @@ pub(super) async fn finish(
     }
     change(cluster, io, &CLUSTER_EXTENSION, extension, without_pin).await?;
     if let Some(subscription) = &subscription {
+        let plans = install_plans(cluster, namespace).await?;
+        for map in bundle_config_maps(cluster, &plans_of(&plans, subscription)).await? {
+            super::writes::delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
+        }
         delete_and_wait(cluster, io, &SUBSCRIPTION, subscription, timeout).await?;
     }
     Ok(())

@@ -13,9 +13,9 @@ use mainstay_migration::{
     Acknowledgements, CLUSTER_KINDS, CatalogOffer, CheckInput, ClassicOperator, Handover,
     NAMESPACED_KINDS, OperatorReport, PackageOffer, check, migrated_from, migrated_report,
 };
-use mainstay_object::builtin::{CUSTOM_RESOURCE_DEFINITION, addons};
+use mainstay_object::builtin::{CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, addons};
 use mainstay_object::{Object, Resource};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The CustomResourceDefinition of ClusterExtensions.
 const EXTENSION_CRD: &str = "clusterextensions.olm.operatorframework.io";
@@ -185,6 +185,29 @@ pub(super) async fn install_plans(
     namespace: &str,
 ) -> Result<Vec<Object>, CommandFailure> {
     Ok(cluster.list(&INSTALL_PLAN, Some(namespace), None).await?)
+}
+
+/// The ConfigMaps of the InstallPlans of a Subscription, with manifests that are too large for a plan. They
+/// belong to the CatalogSource, and nothing names them once the plans are gone.
+pub(super) async fn bundle_config_maps(
+    cluster: &impl ClusterHandle,
+    plans: &[&Object],
+) -> Result<Vec<Object>, CommandFailure> {
+    let mut found = Vec::new();
+    let keys = plans.iter().flat_map(|plan| mainstay_removal::referenced_config_maps(plan));
+    for key in keys.collect::<BTreeSet<_>>() {
+        found.extend(cluster.get(&CONFIG_MAP, Some(&key.namespace), &key.name).await?);
+    }
+    Ok(found)
+}
+
+/// The InstallPlans that only this Subscription owns.
+pub(super) fn plans_of<'p>(plans: &'p [Object], subscription: &Object) -> Vec<&'p Object> {
+    let is_owned = |plan: &&Object| {
+        let owners = plan.owner_references();
+        !owners.is_empty() && owners.iter().all(|owner| owner.uid == subscription.uid())
+    };
+    plans.iter().filter(is_owned).collect()
 }
 
 /// An object that is handed over, with its kind.
