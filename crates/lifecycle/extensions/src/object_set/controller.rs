@@ -16,7 +16,7 @@ use mainstay_object::{NamespacedName, Object};
 use mainstay_objectsets::{ProgressDeadline, object_set_status, previous_revisions};
 use parking_lot::Mutex;
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ struct Controller {
     sets: Cache<ClusterObjectSet>,
     /// The objects of sets that are rolling out, which are reconciled often.
     rolling_out: Mutex<HashMap<NamespacedName, (RolloutKey, Arc<Objects>)>>,
+    /// Sets whose last status may have been written, although the response says otherwise.
+    unconfirmed: Mutex<HashSet<NamespacedName>>,
     /// The number of consecutive failures of sets whose last reconciliation failed.
     failures: Mutex<HashMap<NamespacedName, u32>>,
     retry: Backoff,
@@ -65,6 +67,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
             context: Arc::clone(&context),
             sets,
             rolling_out: Mutex::default(),
+            unconfirmed: Mutex::default(),
             failures: Mutex::default(),
             retry: Backoff::new(retry.0, retry.1),
         });
@@ -88,7 +91,8 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let Some(set) = self.sets.get(key) else {
+        let Some(set) = self.current(key).await? else {
+            self.unconfirmed.lock().remove(key);
             self.failures.lock().remove(key);
             self.rolling_out.lock().remove(key);
             self.context.object_watches.forget(&key.name);
@@ -159,6 +163,18 @@ pub(crate) fn is_reported_archived(set: &ClusterObjectSet) -> bool {
 }
 
 impl Controller {
+    /// A set, from the cache if that has its last status. The changes of a status enqueue nothing, so a status that
+    /// follows from an older one would stay.
+    async fn current(&self, key: &NamespacedName) -> Result<Option<Arc<ClusterObjectSet>>, Error> {
+        if !self.unconfirmed.lock().contains(key) {
+            return Ok(self.sets.get(key));
+        }
+        let found =
+            self.context.cluster.find(&resources::CLUSTER_OBJECT_SET, None, &key.name).await;
+        let found = found.during("reading a ClusterObjectSet")?;
+        Ok(found.and_then(|set| ClusterObjectSet::from_object(&set).ok()).map(Arc::new))
+    }
+
     /// The objects of a set, which are read once for a rollout.
     async fn objects(
         &self,
@@ -290,12 +306,21 @@ impl Controller {
         status: &mainstay_api::ClusterObjectSetStatus,
         outcome: &Outcome,
     ) -> Result<(), Error> {
-        let Some(patch) = patch::of_view(set, status)? else { return Ok(()) };
+        let key = NamespacedName::cluster(&*set.metadata.name);
+        let Some(patch) = patch::of_view(set, status)? else {
+            self.unconfirmed.lock().remove(&key);
+            return Ok(());
+        };
         let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
+        self.unconfirmed.lock().insert(key.clone());
         match self.context.cluster.patch_status(resource, None, name, &patch).await {
             Err(error) if error.is_not_found() => return Ok(()),
-            written => written.map(drop).during("writing the status of a ClusterObjectSet")?,
+            written => {
+                let written = written.during("writing the status of a ClusterObjectSet")?;
+                self.sets.wait_for_revision(written.resource_version()).await;
+            }
         }
+        self.unconfirmed.lock().remove(&key);
         let (decision, why) = match outcome {
             Outcome::Blocked(why) => ("blocked", &**why),
             Outcome::Failed(why) | Outcome::Invalid(why) => ("retrying", &**why),

@@ -9,13 +9,14 @@ use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const CONFIG: &mainstay_object::Resource = &builtin::CONFIG_MAP;
-const CONDITIONS: [&str; 6] = [
+const CONDITIONS: [&str; 7] = [
     "Deprecated",
     "PackageDeprecated",
     "ChannelDeprecated",
     "BundleDeprecated",
     "Installed",
     "Progressing",
+    "Ready",
 ];
 
 /// A cluster with running controllers and a catalog of the package `a` with these versions.
