@@ -262,6 +262,7 @@ async fn rest_costs_no_write(features: Features, limit: usize) {
     controllers.synced().await;
     olm.apply_extension("ext", "a", "").await;
     olm.wait_until_installed("ext", "1.0.0").await;
+    olm.wait_until_ready("ext").await;
     let quiet = async || {
         let mut before = requests.load(Ordering::SeqCst);
         loop {

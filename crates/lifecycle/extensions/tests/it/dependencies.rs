@@ -261,6 +261,7 @@ async fn satisfied_dependencies_cost_no_request_at_rest() {
     extend(&olm, "b", "").await;
     extend(&olm, "a", "Require").await;
     olm.wait_until_installed("a", "1.0.0").await;
+    olm.wait_until_ready("a").await;
     let quiet = async || {
         let mut before = of_a.load(Ordering::SeqCst);
         loop {

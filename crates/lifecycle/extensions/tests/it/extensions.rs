@@ -61,6 +61,11 @@ impl OlmCluster {
         self.cluster.wait_for(&CLUSTER_EXTENSION, None, name, predicate).await
     }
 
+    /// Waits until an extension is installed and its Deployments are available.
+    pub(crate) async fn wait_until_ready(&self, name: &str) -> Object {
+        self.wait_for_extension(name, |extension| condition(extension, "Ready").0 == "True").await
+    }
+
     /// Waits until this version is installed, and nothing is left to do.
     pub(crate) async fn wait_until_installed(&self, name: &str, version: &str) -> Object {
         self.wait_for_extension(name, |extension| {

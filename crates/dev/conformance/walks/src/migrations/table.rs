@@ -55,8 +55,8 @@ const INTRODUCTION: &str = "# Walks of published packages from OLM classic to OL
 
 *Written by `mainstay-conformance walk --migrations --table docs/migration-walks.md`; do not edit.*
 
-This page shows what happened when each package of two published sets of operators was moved from OLM classic to OLM v1 and back, with
-[`mainstay extension migrate`](administrators.md#from-olm-classic-to-olm-v1). [walks.md](walks.md) describes the two sets.
+This page shows what happened when published packages were moved from OLM classic to OLM v1 and back, with
+[`mainstay extension migrate`](administrators.md#from-olm-classic-to-olm-v1). [walks.md](walks.md) describes the catalogs.
 
 Each package has a cluster of its own, with the controllers of both systems, and with a CatalogSource and a ClusterCatalog of the same
 content. It has the kinds `ServiceMonitor` and `PrometheusRule`, unless the package contains them.
