@@ -6,7 +6,7 @@
 //!                                             └─► state ── is that of an undisturbed run?
 //! ```
 //!
-//! Each [`Scenario`] runs once undisturbed, which gives the expected end state and the number of
+//! Each [`FaultScenario`] runs once undisturbed, which gives the expected end state and the number of
 //! requests and writes. Then it runs again with a fault at each of them. `MAINSTAY_DEEP=1` tries
 //! all faults; otherwise the tests try a fixed sample.
 
@@ -43,7 +43,7 @@ pub trait FaultyCluster {
 }
 
 /// A scenario that runs with faults.
-pub trait Scenario: Debug {
+pub trait FaultScenario: Debug {
     /// The cluster of the scenario.
     type Cluster: FaultyCluster;
 
@@ -128,7 +128,7 @@ pub async fn wait_until_settled(cluster: &impl FaultyCluster, count: &WriteCount
 }
 
 /// Runs a scenario without faults; returns the end state and the number of requests.
-pub async fn run_undisturbed<S: Scenario>(scenario: &S) -> (State, Requests) {
+pub async fn run_undisturbed<S: FaultScenario>(scenario: &S) -> (State, Requests) {
     let cluster = scenario.prepare().await;
     let (all, count) = (Arc::new(AtomicUsize::new(0)), WriteCounter::default());
     let (every, writes_seen) = (Arc::clone(&all), count.clone());
@@ -146,7 +146,7 @@ pub async fn run_undisturbed<S: Scenario>(scenario: &S) -> (State, Requests) {
 }
 
 /// Runs a scenario, kills the controllers after this many writes, and starts them again.
-async fn run_with_kill<S: Scenario>(scenario: &S, after: usize, ends: &[State]) {
+async fn run_with_kill<S: FaultScenario>(scenario: &S, after: usize, ends: &[State]) {
     let how = || format!("{scenario:?}, killed after {after} writes");
     let cluster = scenario.prepare().await;
     let dead = CancellationToken::new();
@@ -203,7 +203,7 @@ pub fn sample_points(all: usize, few: usize) -> Vec<usize> {
 ///
 /// # Panics
 /// If a run ends in another state, or does not stop writing.
-pub async fn assert_survives_kill_after_each_write(scenario: &impl Scenario, few: usize) {
+pub async fn assert_survives_kill_after_each_write(scenario: &impl FaultScenario, few: usize) {
     let (end, requests) = run_undisturbed(scenario).await;
     assert!(requests.writes > 5, "{requests:?}");
     let ends = [end];
@@ -212,14 +212,14 @@ pub async fn assert_survives_kill_after_each_write(scenario: &impl Scenario, few
     run_in_parallel(&what, points.map(|after| run_with_kill(scenario, after, &ends))).await;
 }
 
-async fn run_over_bad_connection(scenario: &impl Scenario, seed: u64, ends: &[State]) {
+async fn run_over_bad_connection(scenario: &impl FaultScenario, seed: u64, ends: &[State]) {
     let how = format!("{scenario:?} with seed {seed}");
     run_disturbed(scenario, move |request| random_fate(seed, request), ends, &how).await;
 }
 
 /// Runs a scenario over a connection with the faults of `judge`; asserts that it ends in one of the
 /// undisturbed states and that writes stop.
-async fn run_disturbed<S: Scenario>(
+async fn run_disturbed<S: FaultScenario>(
     scenario: &S,
     judge: impl Fn(&ObservedRequest) -> InjectedFault + Send + Sync + 'static,
     ends: &[State],
@@ -261,7 +261,7 @@ fn is_deep() -> bool {
 ///
 /// # Panics
 /// If a run ends in another state, or does not stop writing.
-pub async fn assert_survives_bad_connections(scenario: &impl Scenario, quick: u64, all: u64) {
+pub async fn assert_survives_bad_connections(scenario: &impl FaultScenario, quick: u64, all: u64) {
     let (end, _) = run_undisturbed(scenario).await;
     let ends = [end];
     let seeds = if is_deep() { all } else { quick };
@@ -275,7 +275,7 @@ pub async fn assert_survives_bad_connections(scenario: &impl Scenario, quick: u6
 ///
 /// # Panics
 /// If a run ends in another state, or does not stop writing.
-pub async fn assert_survives_each_fault(scenario: &impl Scenario) {
+pub async fn assert_survives_each_fault(scenario: &impl FaultScenario) {
     const APART: usize = 25;
     const FEW: usize = 4;
     let kinds = 0..Fault::ALL.len();
@@ -288,7 +288,7 @@ pub async fn assert_survives_each_fault(scenario: &impl Scenario) {
 }
 
 async fn run_with_faults(
-    scenario: &impl Scenario,
+    scenario: &impl FaultScenario,
     (end, requests): (State, Requests),
     apart: usize,
     runs: impl Iterator<Item = (usize, usize)>,

@@ -12,7 +12,7 @@ use mainstay_client::{ObjectList, Selection, WatchEvent};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::chaos::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    FaultScenario, assert_survives_bad_connections, assert_survives_each_fault,
     assert_survives_kill_after_each_write,
 };
 use parking_lot::Mutex;
@@ -32,7 +32,7 @@ struct Rotation {
 /// Certificates are valid for two years and rotated on the last day.
 const ROTATION_DUE: jiff::SignedDuration = jiff::SignedDuration::from_hours(730 * 24 - 12);
 
-impl Scenario for Rotation {
+impl FaultScenario for Rotation {
     type Cluster = OlmCluster;
 
     async fn prepare(&self) -> OlmCluster {

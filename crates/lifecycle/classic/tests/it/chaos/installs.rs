@@ -5,7 +5,7 @@ use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::{Patch, Selection};
 use mainstay_object::Object;
 use mainstay_testkit::chaos::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    FaultScenario, assert_survives_bad_connections, assert_survives_each_fault,
     assert_survives_kill_after_each_write,
 };
 use mainstay_testkit::{InjectedFault, ObservedRequest};
@@ -23,7 +23,7 @@ pub(super) enum Operation {
     Upgrade,
 }
 
-impl Scenario for Operation {
+impl FaultScenario for Operation {
     type Cluster = OlmCluster;
 
     async fn prepare(&self) -> OlmCluster {

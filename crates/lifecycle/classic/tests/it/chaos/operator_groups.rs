@@ -8,7 +8,7 @@ use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::chaos::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    FaultScenario, assert_survives_bad_connections, assert_survives_each_fault,
     assert_survives_kill_after_each_write, differences, run_undisturbed,
 };
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ impl GroupChanges {
     }
 }
 
-impl Scenario for GroupChanges {
+impl FaultScenario for GroupChanges {
     type Cluster = OlmCluster;
 
     async fn prepare(&self) -> OlmCluster {

@@ -6,7 +6,7 @@ use mainstay_classic::Classic;
 use mainstay_client::{Cluster, Election, LeaseTerm, LeaseTimings};
 use mainstay_object::NamespacedName;
 use mainstay_testkit::chaos::{
-    Scenario, State, WriteCounter, run_in_parallel, run_undisturbed, sample_points,
+    FaultScenario, State, WriteCounter, run_in_parallel, run_undisturbed, sample_points,
     wait_for_end_state,
 };
 use mainstay_testkit::{InjectedFault, ObservedRequest};

@@ -12,7 +12,7 @@ use mainstay_api::resources::{
 use mainstay_client::{DeleteOptions, Selection};
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::chaos::{
-    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    FaultScenario, assert_survives_bad_connections, assert_survives_each_fault,
     assert_survives_kill_after_each_write, differences, run_undisturbed,
 };
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn delete(olm: &OlmCluster, resource: &Resource, namespace: Option<&str>, 
     olm.cluster.wait_gone(resource, namespace, name).await;
 }
 
-impl Scenario for Uninstall {
+impl FaultScenario for Uninstall {
     type Cluster = OlmCluster;
 
     async fn prepare(&self) -> OlmCluster {

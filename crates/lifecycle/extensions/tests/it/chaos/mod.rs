@@ -11,8 +11,8 @@ use mainstay_extensions::Extensions;
 use mainstay_object::{Object, builtin};
 use mainstay_testkit::TestCluster;
 use mainstay_testkit::chaos::{
-    FaultyCluster, Scenario, State, assert_survives_bad_connections, assert_survives_each_fault,
-    assert_survives_kill_after_each_write,
+    FaultScenario, FaultyCluster, State, assert_survives_bad_connections,
+    assert_survives_each_fault, assert_survives_kill_after_each_write,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ struct Work(Operation, Applier);
 const V1: &str = "r.example/cat:v1";
 const V2: &str = "r.example/cat:v2";
 
-impl Scenario for Work {
+impl FaultScenario for Work {
     type Cluster = OlmCluster;
 
     async fn prepare(&self) -> OlmCluster {
