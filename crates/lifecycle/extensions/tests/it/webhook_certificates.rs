@@ -235,6 +235,7 @@ async fn restart_with_own_certificates_writes_nothing() {
     for features in appliers(WebhookCertificates::Own) {
         let mut olm = started(features).await;
         olm.wait_until_installed("ext", "1.0.0").await;
+        olm.wait_until_ready("ext").await;
         olm.stop_controllers().await;
         let (writes, reads) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let (written, read) = (Arc::clone(&writes), Arc::clone(&reads));
