@@ -1,4 +1,4 @@
-//! Test helpers for command lines: working folders, and a registry on loopback.
+//! Test helpers for command lines: working folders, a registry on loopback, and clusters in this process.
 //!
 //! Tests of `mainstay` and of `opm` pass arguments, and check exit code, output and files.
 //! [`TestFolder`] provides a folder of its own, an environment that does not depend on user and
@@ -10,9 +10,11 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod direct_cluster;
 mod loopback;
 mod no_cluster;
 
+pub use direct_cluster::DirectCluster;
 pub use loopback::LoopbackRegistry;
 pub use no_cluster::{NoCluster, no_cluster};
 

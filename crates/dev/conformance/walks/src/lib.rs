@@ -23,7 +23,6 @@
 //! other and back: catalogs, clusters and dumps are shared.
 
 mod catalogs;
-mod cluster_handle;
 mod dump;
 mod examples;
 mod extensions;

@@ -55,6 +55,18 @@ impl WalkCluster {
             }
         }
     }
+
+    /// Waits until the cluster is as before, and returns it; `report` gets what still differs at the end.
+    pub(super) async fn check_nothing_left(
+        &self,
+        before: &Dump,
+        report: &mut UninstallReport,
+    ) -> anyhow::Result<Dump> {
+        let check = |after: &Dump, report: &mut UninstallReport| {
+            leftovers::check_no_leftovers(before, after, report);
+        };
+        self.check_until_clean(report, check).await
+    }
 }
 
 impl RoundTrip<'_> {
@@ -82,13 +94,7 @@ impl RoundTrip<'_> {
             self.delete_leftovers(&before, &remaining).await?;
             remaining = self.cluster.dump_when_idle().await?;
         }
-        let now = self
-            .cluster
-            .check_until_clean(&mut report, |after, report| {
-                leftovers::check_no_leftovers(&before, after, report);
-            })
-            .await?;
-        let before = now;
+        let before = self.cluster.check_nothing_left(&before, &mut report).await?;
         let mut again =
             Walk { installed_csvs: Vec::new(), dependencies: Vec::new(), ..walk.clone() };
         package_walk::install_and_upgrade(self.cluster, self.item, self.path, &mut again).await?;
@@ -99,11 +105,7 @@ impl RoundTrip<'_> {
         }
         self.create_examples(&mut UninstallReport::default()).await?;
         self.uninstall_all(true, &mut report).await?;
-        self.cluster
-            .check_until_clean(&mut report, |after, report| {
-                leftovers::check_no_leftovers(&before, after, report);
-            })
-            .await?;
+        self.cluster.check_nothing_left(&before, &mut report).await?;
         report.findings.sort();
         report.findings.dedup();
         walk.uninstall_report = Some(report);

@@ -70,11 +70,8 @@ pub fn table(items: &[PackageUnderTest], walks: &[Walk]) -> String {
     let mut page = String::from(INTRODUCTION);
     let outcomes: Vec<(&str, &str)> =
         walks.iter().map(|walk| (&*walk.catalog, Outcome::of(walk).name())).collect();
-    page += &outcome_counts(&outcomes, &Outcome::ALL.map(Outcome::name));
-    page.push('\n');
-    for outcome in Outcome::ALL {
-        let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.explanation());
-    }
+    let possible = Outcome::ALL.map(|outcome| (outcome.name(), outcome.explanation()));
+    page += &outcome_section(&outcomes, &possible);
     let back = walks.iter().any(|walk| walk.uninstall_report.is_some());
     if back {
         page += UNINSTALL_SECTION;
@@ -106,8 +103,19 @@ pub(super) fn distinct_catalogs<'a>(outcomes: &[(&'a str, &str)]) -> Vec<&'a str
     catalogs
 }
 
-/// A table that counts the outcomes of each catalog, from the catalog and the outcome of each walk.
-pub(super) fn outcome_counts(outcomes: &[(&str, &str)], names: &[&str]) -> String {
+/// A table that counts the outcomes of each catalog, from the catalog and the outcome of each walk, and what each
+/// of the possible outcomes means: their names with an explanation.
+pub(super) fn outcome_section(outcomes: &[(&str, &str)], possible: &[(&str, &str)]) -> String {
+    let names: Vec<&str> = possible.iter().map(|(name, _)| *name).collect();
+    let mut section = outcome_counts(outcomes, &names);
+    section.push('\n');
+    for (name, explanation) in possible {
+        let _ = writeln!(section, "* *{name}*: {explanation}.");
+    }
+    section
+}
+
+fn outcome_counts(outcomes: &[(&str, &str)], names: &[&str]) -> String {
     let mut table = format!("\n| Catalog | Packages | {} |\n|---|---:|", names.join(" | "));
     table += &"---:|".repeat(names.len());
     table.push('\n');

@@ -1,6 +1,5 @@
 //! `mainstay uninstall`: runs the command, and compares its preview with what it does.
 
-use super::cluster_handle::DirectClusterHandle;
 use super::dump::{Dump, ObjectId};
 use super::leftovers;
 use anyhow::Context;
@@ -9,6 +8,7 @@ use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
 use mainstay_client::Cluster;
+use mainstay_clitest::DirectCluster;
 use mainstay_object::Object;
 use serde::Deserialize;
 use serde_json::Value;
@@ -116,7 +116,7 @@ async fn run_in_process(cluster: Cluster, arguments: &[String]) -> anyhow::Resul
         folder: PathBuf::new(),
         colour: false,
     };
-    let connect = async move || Ok(DirectClusterHandle::new(cluster));
+    let connect = async move || Ok(DirectCluster::new(cluster));
     let exit = uninstall::run(&line.uninstall, &mut io, connect).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((matches!(exit, ExitStatus::Done), text(&stdout), text(&stderr)))

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-pub use state::{State, differences, wait_for_end_state};
+pub use state::{State, differences, list_objects, wait_for_end_state};
 
 /// A cluster with controllers that faults may hit.
 pub trait FaultyCluster {

@@ -1,13 +1,30 @@
 //! States of clusters, and their differences.
 
 use super::FaultyCluster;
-use crate::wait_for_timeout;
+use crate::{TestCluster, wait_for_timeout};
+use mainstay_client::ObjectList;
+use mainstay_object::{Object, Resource};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Objects by kind and name.
 pub type State = BTreeMap<String, Value>;
+
+/// All objects of these kinds, without those of the API server itself. A kind that is not served has none.
+pub async fn list_objects(cluster: &TestCluster, kinds: &[&Resource]) -> Vec<Object> {
+    let mut objects = Vec::new();
+    for kind in kinds {
+        match cluster.cluster().list(kind, None, &ObjectList::default()).await {
+            Err(error) if error.is_not_found() => {}
+            list => objects.append(&mut list.expect("the kind can be listed").items),
+        }
+    }
+    objects.retain(|object| {
+        !object.name().starts_with("system:") && object.name() != "kube-root-ca.crt"
+    });
+    objects
+}
 
 /// Waits until the cluster has one of these states.
 ///

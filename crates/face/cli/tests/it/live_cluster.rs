@@ -1,13 +1,8 @@
 //! An embedded cluster with the controllers of OLM classic and of OLM v1, as commands use it.
 
 use mainstay_api::CrdChannel;
-use mainstay_cause::Cause;
 use mainstay_classic::{CatalogPods, Classic, FOLDER_ADDRESS, FolderCatalog, NetworkSettings};
-use mainstay_cli::cluster::{
-    AcceptedWrite, CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError,
-    ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
-};
-use mainstay_client::{Cluster, DeleteOptions, ObjectList, WriteOptions};
+use mainstay_clitest::DirectCluster;
 use mainstay_extensions::{Extensions, Features};
 use mainstay_image::build::{self, LayerFiles};
 use mainstay_image::manifest::{ImageConfig, RunConfig};
@@ -17,13 +12,10 @@ use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::{ClientSettings, Proxies};
 use mainstay_image::store::ImageStore;
 use mainstay_images::{ImageSources, LocalName};
-use mainstay_object::{Object, Resource};
+use mainstay_object::Object;
 use mainstay_registry::ServedCatalogs;
-use mainstay_removal::DeletionStep;
-use mainstay_resolver::fixture::CatalogData;
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,12 +32,11 @@ const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 /// folder, `cat` of OLM v1 from an image.
 pub(crate) struct LiveCluster {
     pub(crate) cluster: TestCluster,
-    served: Arc<ServedCatalogs>,
+    /// The cluster as commands use it.
+    pub(crate) commands: DirectCluster,
     folder: TempDir,
     classic: Classic,
     extensions: Extensions,
-    /// How many writes commands may still make; then each fails, as if the command were killed.
-    pub(crate) writes_left: Cell<Option<usize>>,
 }
 
 impl LiveCluster {
@@ -93,8 +84,8 @@ impl LiveCluster {
         let extensions = Extensions::start(cluster.cluster(), options);
         classic.synced().await;
         extensions.synced().await;
-        let live =
-            Self { cluster, served, folder, classic, extensions, writes_left: Cell::new(None) };
+        let commands = DirectCluster::with_catalogs(cluster.cluster().clone(), served);
+        let live = Self { cluster, commands, folder, classic, extensions };
         live.create_catalogs().await;
         live
     }
@@ -141,10 +132,6 @@ impl LiveCluster {
         self.classic.shutdown().await;
         self.extensions.shutdown().await;
         self.cluster.shutdown().await;
-    }
-
-    const fn cluster(&self) -> &Cluster {
-        self.cluster.cluster()
     }
 }
 
@@ -206,128 +193,6 @@ fn put_image(
     let layer = build::layer(store, &content).unwrap();
     let image = build::image(store, Platform::host(), config, &[layer]).unwrap();
     store.set(&ImageReference::parse(name).unwrap(), &image).unwrap();
-}
-
-fn cause(error: &mainstay_client::Error) -> Cause {
-    Cause::new(error.to_string())
-}
-
-impl ClusterHandle for &LiveCluster {
-    async fn list(
-        &self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-    ) -> Result<Vec<Object>, ClusterReadError> {
-        let params = labels.map_or_else(ObjectList::default, ObjectList::labels);
-        match self.cluster().list_pages(kind, namespace, &params).await {
-            Ok(list) => Ok(list.items),
-            Err(error) if error.is_not_found() => Err(ClusterReadError::UnknownKind(cause(&error))),
-            Err(error) => Err(ClusterReadError::Failed(cause(&error))),
-        }
-    }
-
-    async fn list_page(
-        &self,
-        kind: &Resource,
-        _: u32,
-        _: &str,
-    ) -> Result<ObjectPage, ClusterReadError> {
-        let objects = self.list(kind, None, None).await?;
-        Ok(ObjectPage { objects, continue_token: String::new() })
-    }
-
-    async fn get(
-        &self,
-        kind: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Object>, ClusterReadError> {
-        let found = self.cluster().find(kind, namespace, name).await;
-        found.map_err(|error| ClusterReadError::Failed(cause(&error)))
-    }
-
-    async fn delete(&self, _: &DeletionStep) -> Result<(), Cause> {
-        Err(Cause::new("no command of these tests uninstalls"))
-    }
-
-    async fn wait_until_gone(
-        &self,
-        _: &DeletionStep,
-        _: Duration,
-    ) -> Result<Option<Object>, Cause> {
-        Err(Cause::new("no command of these tests uninstalls"))
-    }
-
-    fn default_namespace(&self) -> &'static str {
-        "default"
-    }
-
-    async fn kube_version(&self) -> Option<String> {
-        None
-    }
-
-    async fn namespaces(&self) -> Option<Vec<String>> {
-        None
-    }
-
-    async fn read_catalog(&self, _: &str) -> Result<CatalogData, Cause> {
-        Err(Cause::new("no command of these tests reads a registry"))
-    }
-
-    async fn read_cluster_catalog(
-        &self,
-        server: &CatalogEndpoint,
-        path: &str,
-    ) -> Result<Vec<u8>, CatalogReadError> {
-        let CatalogEndpoint::Direct { base, .. } = server else {
-            return Err(CatalogReadError::Failed(Cause::new("no Service serves catalogs")));
-        };
-        // As catalogd without queries.
-        if path != "api/v1/all" {
-            return Err(CatalogReadError::NotFound(Cause::new(path)));
-        }
-        let name = base.rsplit('/').next().unwrap_or_default();
-        let served = self.served.get(name).and_then(|served| served.documents().unwrap());
-        let documents = served.ok_or_else(|| CatalogReadError::NotFound(Cause::new(name)))?;
-        Ok(documents.lines([""; 3]).unwrap())
-    }
-}
-
-impl ClusterWriter for &LiveCluster {
-    async fn write(
-        &self,
-        kind: &Resource,
-        write: ObjectWrite<'_>,
-        dry_run: bool,
-    ) -> Result<AcceptedWrite, ClusterWriteError> {
-        match self.writes_left.get() {
-            Some(0) => return Err(ClusterWriteError::Failed(Cause::new("killed"))),
-            Some(left) => self.writes_left.set(Some(left - 1)),
-            None => {}
-        }
-        let cluster = self.cluster();
-        let options = WriteOptions { dry_run, strict: true };
-        let written = match write {
-            ObjectWrite::Create(object) => cluster.create_with(kind, object, options).await,
-            ObjectWrite::Replace(object) => cluster.update_with(kind, object, options).await,
-            ObjectWrite::Delete(object) => {
-                let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
-                let options = DeleteOptions::uid(object.uid()).dry_run(dry_run);
-                let held = cluster.delete(kind, namespace, object.name(), &options).await;
-                held.map(|held| held.unwrap_or_else(|| object.clone()))
-            }
-        };
-        match written {
-            Ok(object) => Ok(AcceptedWrite { object, warnings: Vec::new() }),
-            Err(error) if error.is_already_exists() => {
-                Err(ClusterWriteError::AlreadyExists(cause(&error)))
-            }
-            Err(error) if error.is_conflict() => Err(ClusterWriteError::Conflict(cause(&error))),
-            Err(error) if error.is_not_found() => Err(ClusterWriteError::NotFound(cause(&error))),
-            Err(error) => Err(ClusterWriteError::Failed(cause(&error))),
-        }
-    }
 }
 
 /// A JSON document on one line.

@@ -189,7 +189,7 @@ async fn migrate(live: &LiveCluster, arguments: &str) -> CommandOutput {
         variable: &|_| None,
     };
     let mut io = ExtensionCommandIo { streams, stdin: &mut std::io::empty(), interactive: false };
-    let status = extension::run(&arguments, &mut io, async |_, _| Ok(live)).await;
+    let status = extension::run(&arguments, &mut io, async |_, _| Ok(live.commands.clone())).await;
     let code = match status {
         mainstay_cli::exit::ExitStatus::Done => 0,
         mainstay_cli::exit::ExitStatus::Failed => 1,
@@ -386,9 +386,9 @@ async fn operator_with_webhooks_gets_certificates_of_the_controller() {
 /// often it was killed.
 async fn kill_at_each_write(live: &LiveCluster, arguments: &str) -> usize {
     for writes in 0..100 {
-        live.writes_left.set(Some(writes));
+        live.commands.limit_writes(writes);
         let output = migrate(live, arguments).await;
-        live.writes_left.set(None);
+        live.commands.limit_writes(usize::MAX);
         if output.code == 0 {
             return writes;
         }
@@ -438,9 +438,9 @@ async fn undo_after_each_write(deletes_plans: bool) {
                 cluster.delete(&INSTALL_PLAN, Some("team"), plan.name(), &options).await.unwrap();
             }
         }
-        live.writes_left.set(Some(writes));
+        live.commands.limit_writes(writes);
         let convert = migrate(&live, "convert anvil -n team").await;
-        live.writes_left.set(None);
+        live.commands.limit_writes(usize::MAX);
         let is_over = convert.code == 0;
         assert!(is_over || convert.err.contains("killed"), "{}", convert.err);
         assert_done(&migrate(&live, "rollback anvil --acknowledge-installed").await);
@@ -551,7 +551,7 @@ async fn operator_of_one_namespace_is_not_converted() {
     assert_eq!(check.code, 3, "{}", check.out);
     let failed = "failed: C1 watched namespaces: OperatorGroup og targets team";
     assert!(check.out.contains(failed), "{}", check.out);
-    live.writes_left.set(Some(0));
+    live.commands.limit_writes(0);
     let convert = migrate(&live, "convert anvil -n team").await;
     assert_eq!((convert.code, convert.out.contains(failed)), (3, true), "{}", convert.err);
     let missing = migrate(&live, "check hammer -n team").await;

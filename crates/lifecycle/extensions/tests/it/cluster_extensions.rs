@@ -2,7 +2,7 @@
 
 use crate::approved_accounts::{approve, rules};
 use crate::extensions::{NAMESPACE, catalog};
-use crate::olm_cluster::{OlmCluster, condition, message};
+use crate::olm_cluster::{OlmCluster, condition, message, quiet};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
@@ -267,29 +267,18 @@ async fn rest_costs_no_write(features: Features, limit: usize) -> (usize, usize)
     olm.apply_extension("ext", "a", "").await;
     olm.wait_until_installed("ext", "1.0.0").await;
     olm.wait_until_ready("ext").await;
-    let quiet = async || {
-        let mut before = requests.load(Ordering::SeqCst);
-        loop {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-            let now = requests.load(Ordering::SeqCst);
-            if now == before {
-                return now;
-            }
-            before = now;
-        }
-    };
-    let before = quiet().await;
+    let before = quiet(&requests).await;
     let writes_of_installation = writes.load(Ordering::SeqCst);
     assert!(writes_of_installation <= limit, "{writes_of_installation} writes");
     let other = catalog(&[("a", &["1.0.0"]), ("b", &["1.0.0"])]);
     olm.put_image("r.example/cat:v3", Some(&other));
     olm.apply_catalog("cat", json!({"ref": "r.example/cat:v3"}), json!({})).await;
     olm.wait_until_serving("cat", "r.example/cat:v3").await;
-    assert_eq!(quiet().await, before);
+    assert_eq!(quiet(&requests).await, before);
     controllers.shutdown().await;
     let again = olm.controllers_on(&observed);
     again.synced().await;
-    quiet().await;
+    quiet(&requests).await;
     again.shutdown().await;
     (writes_of_installation, writes.load(Ordering::SeqCst))
 }

@@ -1,7 +1,7 @@
 //! Extensions whose annotation accepts bundles with dependencies.
 
 use crate::extensions::NAMESPACE;
-use crate::olm_cluster::{OlmCluster, condition, message};
+use crate::olm_cluster::{OlmCluster, condition, message, quiet};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
@@ -262,27 +262,16 @@ async fn satisfied_dependencies_cost_no_request_at_rest() {
     extend(&olm, "a", "Require").await;
     olm.wait_until_installed("a", "1.0.0").await;
     olm.wait_until_ready("a").await;
-    let quiet = async || {
-        let mut before = of_a.load(Ordering::SeqCst);
-        loop {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-            let now = of_a.load(Ordering::SeqCst);
-            if now == before {
-                return now;
-            }
-            before = now;
-        }
-    };
-    let before = quiet().await;
+    let before = quiet(&of_a).await;
     assert!(before > 0);
     apply_crd(&olm, "cups", "Cup").await;
     extend(&olm, "c", "").await;
     olm.wait_until_installed("c", "1.0.0").await;
-    assert_eq!(quiet().await, before);
+    assert_eq!(quiet(&of_a).await, before);
     // What it depends on does count.
     let cluster = olm.cluster.cluster();
     cluster.delete(CRD, None, "pots.x.io", &DeleteOptions::default()).await.unwrap();
     wait_for_message(&olm, "a", "unsatisfied dependencies of bundle \"a.v1.0.0\": API Pot (x.io/v1): no CustomResourceDefinition serves it").await;
-    assert!(quiet().await > before);
+    assert!(quiet(&of_a).await > before);
     controllers.shutdown().await;
 }

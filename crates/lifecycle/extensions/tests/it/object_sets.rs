@@ -322,6 +322,19 @@ async fn changed_custom_object_is_repaired_and_fields_of_users_stay() {
     assert_eq!(repaired.str(&["spec", "colour"]), Some("red"));
 }
 
+/// Starts controllers with ClusterObjectSets on a cluster with a Helm release; returns the revision that was made of
+/// the release, once the second one has replaced it.
+async fn change_to_object_sets(olm: &mut OlmCluster) -> Object {
+    olm.stop_controllers().await;
+    olm.features.object_sets = true;
+    olm.start_controllers().await;
+    olm.wait_for_extension("ext", |extension| {
+        extension.array(&["status", "activeRevisions"]) == [json!({"name": "ext-2"})]
+    })
+    .await;
+    wait_for_set(olm, "ext-1", "Progressing", ("False", "Archived")).await
+}
+
 #[tokio::test]
 async fn helm_release_becomes_the_first_revision_and_its_objects_stay() {
     let mut olm = experimental().await;
@@ -331,14 +344,7 @@ async fn helm_release_becomes_the_first_revision_and_its_objects_stay() {
     olm.apply_extension("ext", "a", "").await;
     olm.wait_until_installed("ext", "1.0.0").await;
     let before = config(&olm, "kept").await.unwrap();
-    olm.stop_controllers().await;
-    olm.features.object_sets = true;
-    olm.start_controllers().await;
-    olm.wait_for_extension("ext", |extension| {
-        extension.array(&["status", "activeRevisions"]) == [json!({"name": "ext-2"})]
-    })
-    .await;
-    let first = wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    let first = change_to_object_sets(&mut olm).await;
     // shows OLMV1-141
     assert_eq!(first.label("olm.operatorframework.io/migrated-from-helm"), Some("true"));
     // shows OLMV1-141
@@ -359,14 +365,7 @@ async fn secrets_of_a_helm_release_are_not_in_the_first_revision() {
     olm.apply_extension("ext", "a", "").await;
     olm.wait_until_installed("ext", "1.0.0").await;
     let cas = assert_trusted(&olm).await;
-    olm.stop_controllers().await;
-    olm.features.object_sets = true;
-    olm.start_controllers().await;
-    olm.wait_for_extension("ext", |extension| {
-        extension.array(&["status", "activeRevisions"]) == [json!({"name": "ext-2"})]
-    })
-    .await;
-    let first = wait_for_set(&olm, "ext-1", "Progressing", ("False", "Archived")).await;
+    let first = change_to_object_sets(&mut olm).await;
     let text = first.to_value().to_string();
     assert!(text.contains("\"ref\"") && !text.contains("tls.key"), "{text}");
     let secrets = ObjectList::labels("olm.operatorframework.io/revision-name=ext-1");

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -240,5 +241,18 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     tokio::select! {
         () = held => {}
         () = mainstay_testkit::wait_for_timeout() => panic!("never: {what}"),
+    }
+}
+
+/// Waits until a counter of requests stays the same for a while; returns it.
+pub(crate) async fn quiet(requests: &AtomicUsize) -> usize {
+    let mut before = requests.load(Ordering::SeqCst);
+    loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = requests.load(Ordering::SeqCst);
+        if now == before {
+            return now;
+        }
+        before = now;
     }
 }

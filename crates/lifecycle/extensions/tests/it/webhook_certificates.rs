@@ -382,7 +382,7 @@ async fn callers_trust_both_cas_when_the_ca_is_replaced() {
         wait_until_renewed(&olm, &before).await;
         let both = assert_trusted(&olm).await;
         assert_eq!((both.len(), &both[1]), (2, &cas[0]));
-        // Nothing more is due for now.
+        // No other certificate is due.
         let now = secret(&olm, NAMESPACE, SERVING).await;
         start_later(&mut olm, DAY).await;
         olm.wait_until_installed("ext", "1.0.0").await;

@@ -13,7 +13,7 @@ use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::ClientSettings;
 use mainstay_image::store::ImageStore;
 use mainstay_images::{ImageSources, LocalName};
-use mainstay_registry::{RegistryIndex, ServedCatalog};
+use mainstay_registry::{RegistryIndex, ServedCatalogs};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 use std::path::Path;
@@ -60,11 +60,11 @@ pub(super) async fn start(
 }
 
 /// The catalog with the package, to serve it.
-pub(crate) fn served(content: &ExtensionContent) -> Arc<ServedCatalog> {
-    let served = ServedCatalog::new(NAME);
+pub(crate) fn served(content: &ExtensionContent) -> Arc<ServedCatalogs> {
+    let served = Arc::<ServedCatalogs>::default();
     let index = RegistryIndex::new(Arc::clone(&content.catalog), SystemTime::UNIX_EPOCH);
-    served.put(Arc::new(index));
-    Arc::new(served)
+    served.put(NAME, Arc::new(index));
+    served
 }
 
 /// The controllers of OLM v1, which serve the catalog and have its images.
@@ -76,7 +76,7 @@ pub(crate) fn controllers(
     features: Features,
     test: &TestCluster,
     folder: &Path,
-    served: &Arc<ServedCatalog>,
+    served: &ServedCatalogs,
 ) -> anyhow::Result<Box<dyn Subsystem>> {
     let work = folder.join("work");
     std::fs::create_dir(&work)?;
@@ -92,7 +92,7 @@ pub(crate) fn controllers(
     };
     let options = Options {
         external_address: CATALOG_ADDRESS.to_owned(),
-        folders: [(NAME.to_owned(), Arc::clone(served))].into(),
+        folders: served.get(NAME).map(|catalog| (NAME.to_owned(), catalog)).into_iter().collect(),
         retry: RETRY,
         features,
         ..Options::new(test.clock(), images, folder.join("content"))

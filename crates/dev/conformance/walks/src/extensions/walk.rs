@@ -431,10 +431,7 @@ impl Steps<'_> {
             installer.delete(self.cluster).await?;
         }
         let mut report = UninstallReport::default();
-        let check = |after: &Dump, report: &mut UninstallReport| {
-            leftovers::check_no_leftovers(&self.before, after, report);
-        };
-        self.cluster.check_until_clean(&mut report, check).await?;
+        self.cluster.check_nothing_left(&self.before, &mut report).await?;
         self.walk.findings.extend(report.findings);
         Ok(())
     }

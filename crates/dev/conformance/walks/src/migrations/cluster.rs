@@ -8,7 +8,7 @@ use crate::package_walk::catalog_source;
 use crate::walk_cluster::{CATALOG_NAMESPACE, WalkCluster, classic};
 use mainstay_api::{crds, olm_v1_crds};
 use mainstay_extensions::TrustMode;
-use mainstay_registry::ServedCatalog;
+use mainstay_registry::ServedCatalogs;
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) async fn start(
     item: &PackageUnderTest,
     content: &ExtensionContent,
     applier: Applier,
-    served: &Arc<ServedCatalog>,
+    served: &Arc<ServedCatalogs>,
 ) -> anyhow::Result<WalkCluster> {
     let features = features(TrustMode::ClusterAdmin, applier);
     let definitions = crds().into_iter().chain(olm_v1_crds(features.channel)).collect();

@@ -2,7 +2,7 @@
 
 use super::{MigrationWalk, Obstacle, comparison};
 use crate::PackageUnderTest;
-use crate::table::{distinct_catalogs, outcome_counts, table_row, truncate};
+use crate::table::{distinct_catalogs, outcome_section, table_row, truncate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -86,11 +86,8 @@ pub fn migration_table(items: &[PackageUnderTest], walks: &[MigrationWalk]) -> S
     }
     let outcomes: Vec<(&str, &str)> =
         walks.iter().map(|walk| (&*walk.catalog, Outcome::of(walk).name())).collect();
-    page += &outcome_counts(&outcomes, &Outcome::ALL.map(Outcome::name));
-    page.push('\n');
-    for outcome in Outcome::ALL {
-        let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.explanation());
-    }
+    let possible = Outcome::ALL.map(|outcome| (outcome.name(), outcome.explanation()));
+    page += &outcome_section(&outcomes, &possible);
     page += &totals(walks);
     for catalog in distinct_catalogs(&outcomes) {
         let _ = write!(

@@ -5,7 +5,6 @@ use super::comparison::{self, Comparison, Operator};
 use super::obstacles::{self, Obstacle};
 use super::{MigrationWalk, cluster};
 use crate::catalogs::PackageUnderTest;
-use crate::cluster_handle::DirectClusterHandle;
 use crate::dump::Dump;
 use crate::extensions::cluster::served;
 use crate::extensions::content::{BundleContent, ExtensionContent};
@@ -27,9 +26,10 @@ use mainstay_cli::catalog::CatalogCommandIo;
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_clitest::DirectCluster;
 use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
-use mainstay_registry::ServedCatalog;
+use mainstay_registry::ServedCatalogs;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ struct Said {
 struct Steps<'a> {
     cluster: &'a WalkCluster,
     content: &'a ExtensionContent,
-    served: Arc<ServedCatalog>,
+    served: Arc<ServedCatalogs>,
     applier: Applier,
     /// The channel of the Subscription.
     channel: &'a str,
@@ -211,7 +211,7 @@ impl<'a> Steps<'a> {
                 let stdin = &mut std::io::empty();
                 let mut io = ExtensionCommandIo { streams, stdin, interactive: false };
                 let connect = async |_: &_, _| {
-                    Ok(DirectClusterHandle::with_catalog(cluster.clone(), Arc::clone(&served)))
+                    Ok(DirectCluster::with_catalogs(cluster.clone(), Arc::clone(&served)))
                 };
                 let status = extension::run(&arguments, &mut io, connect).await;
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -404,10 +404,7 @@ impl<'a> Steps<'a> {
     /// Checks that the cluster is as before the installation.
     async fn expect_nothing_left(&mut self) -> anyhow::Result<()> {
         let mut report = UninstallReport::default();
-        let check = |after: &Dump, report: &mut UninstallReport| {
-            leftovers::check_no_leftovers(&self.before, after, report);
-        };
-        self.cluster.check_until_clean(&mut report, check).await?;
+        self.cluster.check_nothing_left(&self.before, &mut report).await?;
         self.walk.findings.extend(report.findings);
         Ok(())
     }

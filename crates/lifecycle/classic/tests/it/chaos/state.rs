@@ -7,9 +7,8 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION,
     OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_client::ObjectList;
 use mainstay_object::{Object, Resource, builtin};
-use mainstay_testkit::chaos::State;
+use mainstay_testkit::chaos::{State, list_objects};
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -50,25 +49,16 @@ const KINDS: [&Resource; 21] = [
 
 /// The state of a cluster: all objects with normalized fields.
 pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
-    let mut all = Vec::new();
+    let mut objects = list_objects(&olm.cluster, &KINDS).await;
+    objects.retain(|object| {
+        // The API server serves the others itself.
+        object.gvk() != builtin::API_SERVICE.gvk() || object.get(&["spec", "service"]).is_some()
+    });
     let mut names = GeneratedNames::default();
-    for resource in KINDS {
-        let list = olm.cluster.cluster().list(resource, None, &ObjectList::default()).await;
-        let mut items = match list {
-            // The API server of this kind is missing.
-            Err(error) if error.is_not_found() => continue,
-            list => list.unwrap().items,
-        };
-        items.retain(|object| {
-            !object.name().starts_with("system:") && object.name() != "kube-root-ca.crt"
-        });
-        if *resource == builtin::API_SERVICE {
-            items.retain(|api_service| api_service.get(&["spec", "service"]).is_some());
-        }
-        for object in items {
-            names.record(&object);
-            all.push((format!("{} {}", resource.kind, object.key()), object.to_value()));
-        }
+    let mut all = Vec::new();
+    for object in objects {
+        names.record(&object);
+        all.push((format!("{} {}", object.kind(), object.key()), object.to_value()));
     }
     let mut plain = State::new();
     for (mut key, mut value) in all {

@@ -2,10 +2,9 @@
 
 use crate::olm_cluster::OlmCluster;
 use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
-use mainstay_client::ObjectList;
 use mainstay_object::{Object, Resource, builtin};
 use mainstay_releases::{MAX_DECODED_BYTES, Release, ReleaseStatus, decode_release};
-use mainstay_testkit::chaos::State;
+use mainstay_testkit::chaos::{State, list_objects};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -39,19 +38,7 @@ const VOLATILE: [&str; 7] = [
 
 /// The state of a cluster.
 pub(super) async fn of(olm: &OlmCluster) -> State {
-    let mut objects = Vec::new();
-    for resource in KINDS {
-        let list = olm.cluster.cluster().list(resource, None, &ObjectList::default()).await;
-        let mut items = match list {
-            // The standard channel has no ClusterObjectSets.
-            Err(error) if error.is_not_found() => continue,
-            list => list.unwrap().items,
-        };
-        items.retain(|object| {
-            !object.name().starts_with("system:") && object.name() != "kube-root-ca.crt"
-        });
-        objects.append(&mut items);
-    }
+    let objects = list_objects(&olm.cluster, &KINDS).await;
     let key = |object: &Object| format!("{} {}", object.kind(), object.key());
     let uids: BTreeMap<String, String> = objects
         .iter()

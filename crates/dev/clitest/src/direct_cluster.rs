@@ -1,4 +1,4 @@
-//! The handle through which commands of `mainstay` use a cluster in this process, without a socket.
+//! A cluster in this process, as commands of `mainstay` use it, without a socket.
 
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{
@@ -8,10 +8,11 @@ use mainstay_cli::cluster::{
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, WriteOptions};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource};
-use mainstay_registry::ServedCatalog;
+use mainstay_registry::ServedCatalogs;
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The interval between two polls for a deleted object.
@@ -19,22 +20,28 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// All documents of a ClusterCatalog.
 const ALL_DOCUMENTS: &str = "api/v1/all";
 
-/// A [`ClusterHandle`] on a cluster in this process.
-pub(super) struct DirectClusterHandle {
+/// A cluster in this process, for commands. Its catalogs are those of a server without queries.
+#[derive(Clone)]
+pub struct DirectCluster {
     cluster: Cluster,
-    /// The content of the ClusterCatalog, as a server without queries serves it.
-    catalog: Option<Arc<ServedCatalog>>,
+    catalogs: Arc<ServedCatalogs>,
+    writes_left: Arc<AtomicUsize>,
 }
 
-impl DirectClusterHandle {
-    /// A handle without ClusterCatalogs.
-    pub(super) const fn new(cluster: Cluster) -> Self {
-        Self { cluster, catalog: None }
+impl DirectCluster {
+    /// A cluster without ClusterCatalogs.
+    pub fn new(cluster: Cluster) -> Self {
+        Self::with_catalogs(cluster, Arc::default())
     }
 
-    /// A handle on a cluster whose ClusterCatalogs all have this content.
-    pub(super) const fn with_catalog(cluster: Cluster, catalog: Arc<ServedCatalog>) -> Self {
-        Self { cluster, catalog: Some(catalog) }
+    /// A cluster with the content of its ClusterCatalogs.
+    pub fn with_catalogs(cluster: Cluster, catalogs: Arc<ServedCatalogs>) -> Self {
+        Self { cluster, catalogs, writes_left: Arc::new(AtomicUsize::new(usize::MAX)) }
+    }
+
+    /// How many more writes succeed. Then each fails, as if the command were killed. Clones share the number.
+    pub fn limit_writes(&self, writes: usize) {
+        self.writes_left.store(writes, Ordering::SeqCst);
     }
 }
 
@@ -51,7 +58,7 @@ fn cause(error: &mainstay_client::Error) -> Cause {
     Cause::new(error.to_string())
 }
 
-impl ClusterHandle for DirectClusterHandle {
+impl ClusterHandle for DirectCluster {
     async fn list(
         &self,
         kind: &Resource,
@@ -123,32 +130,40 @@ impl ClusterHandle for DirectClusterHandle {
     }
 
     async fn read_catalog(&self, address: &str) -> Result<CatalogData, Cause> {
-        Err(Cause::new(format!("no command of a walk reads the registry at {address}")))
+        Err(Cause::new(format!("no registry at {address} can be read here")))
     }
 
     async fn read_cluster_catalog(
         &self,
-        _: &CatalogEndpoint,
+        endpoint: &CatalogEndpoint,
         path: &str,
     ) -> Result<Vec<u8>, CatalogReadError> {
-        let documents = match &self.catalog {
-            Some(catalog) if path == ALL_DOCUMENTS => catalog.documents(),
-            _ => return Err(CatalogReadError::NotFound(Cause::new(path))),
-        };
+        if path != ALL_DOCUMENTS {
+            return Err(CatalogReadError::NotFound(Cause::new(path)));
+        }
+        let (CatalogEndpoint::Direct { base: place, .. }
+        | CatalogEndpoint::ServiceProxy { path: place }) = endpoint;
+        let name = place.rsplit('/').next().unwrap_or_default();
         let failed = |why: String| CatalogReadError::Failed(Cause::new(why));
-        let documents = documents.map_err(|error| failed(error.to_string()))?;
+        let catalog = self.catalogs.get(name);
+        let catalog = catalog.ok_or_else(|| CatalogReadError::NotFound(Cause::new(name)))?;
+        let documents = catalog.documents().map_err(|error| failed(error.to_string()))?;
         let documents = documents.ok_or_else(|| failed("the catalog is empty".to_owned()))?;
         documents.lines([""; 3]).map_err(|error| failed(error.to_string()))
     }
 }
 
-impl ClusterWriter for DirectClusterHandle {
+impl ClusterWriter for DirectCluster {
     async fn write(
         &self,
         kind: &Resource,
         write: ObjectWrite<'_>,
         dry_run: bool,
     ) -> Result<AcceptedWrite, ClusterWriteError> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_err() {
+            return Err(ClusterWriteError::Failed(Cause::new("killed")));
+        }
         let options = WriteOptions { dry_run, strict: true };
         let written = match write {
             ObjectWrite::Create(object) => self.cluster.create_with(kind, object, options).await,
