@@ -235,6 +235,9 @@ pub fn server_validity(
     key: &[u8],
     hosts: &[String],
 ) -> Option<Validity> {
+    if hosts.is_empty() {
+        return None;
+    }
     let validity = dates(ca)?.common(dates(certificate)?);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca).ok()?).ok()?;
@@ -287,6 +290,7 @@ mod tests {
         assert_eq!(validity(&other, &server, &hosts), None);
         assert_eq!(validity(&ca, &second, &hosts), None);
         assert_eq!(validity(&ca, &server, &["b.ns".to_owned()]), None);
+        assert_eq!(validity(&ca, &server, &[]), None);
         assert!(!format!("{server:?}").contains("PRIVATE"));
     }
 

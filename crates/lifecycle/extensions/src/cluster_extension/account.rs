@@ -6,7 +6,7 @@
 //! | `service-account` | the ServiceAccount that the extension names |
 //! | `approved` | the ServiceAccount that the controller keeps ([`super::approved`]) |
 
-use super::approved::{Access, ApprovedAccount, find_account};
+use super::approved::{Access, AccountState, ApprovedAccount, find_account};
 use super::attempt::Applied;
 use super::failure::Failure;
 use crate::account_client::AccountClient;
@@ -15,6 +15,7 @@ use crate::features::TrustMode;
 use mainstay_api::ClusterExtension;
 use mainstay_permissions::InstallerNames;
 use serde_json::Value;
+use std::sync::OnceLock;
 
 /// The name of the account with whose permissions the objects of an extension are written; empty for that
 /// of the process.
@@ -134,8 +135,13 @@ impl<'a> Account<'a> {
     }
 
     /// Ends an attempt. An account that the attempt did not look at, because it failed early, gets the
-    /// permissions for what is installed: an approval that was withdrawn counts in any case.
-    pub(super) async fn end_attempt(&self, applied: Applied) -> Applied {
+    /// permissions for what is installed: an approval that was withdrawn counts in any case. `left` gets the
+    /// account as it is left.
+    pub(super) async fn end_attempt(
+        &self,
+        applied: Applied,
+        left: &OnceLock<AccountState>,
+    ) -> Applied {
         let Self::Approved(account) = self else { return applied };
         let mut applied = applied;
         if account.state().is_none() {
@@ -143,12 +149,14 @@ impl<'a> Account<'a> {
                 (Ok(Access::Unapproved(failure)), Ok(objects)) => {
                     objects.unapproved.get_or_insert(failure);
                 }
-                (Err(failure), Ok(_)) => applied = Err(failure),
+                // Above all, what was withdrawn must go: another attempt, whatever the first failure was.
+                (Err(failure), _) => applied = Err(failure),
                 _ => {}
             }
         }
-        if let Ok(objects) = &mut applied {
-            objects.account = account.state();
+        if let Some(state) = account.state() {
+            // An attempt ends once.
+            let _ = left.set(state);
         }
         applied
     }

@@ -27,6 +27,8 @@ pub(super) struct Attempt<'a> {
     pub(super) input: &'a CatalogInput,
     /// The check of the dependencies of the chosen bundle.
     pub(super) dependencies: OnceLock<CheckedDependencies>,
+    /// The account that the controller keeps, as the attempt left it; unset in other trust modes.
+    pub(super) account: OnceLock<AccountState>,
 }
 
 /// The objects of an extension, or why they are not as its spec says.
@@ -44,8 +46,6 @@ pub(super) struct AppliedObjects {
     /// Why the spec is not carried out although these objects are as they should be: nobody has approved the
     /// permissions for the rest.
     pub(super) unapproved: Option<Failure>,
-    /// The account that the controller keeps, as it was left; none in other trust modes.
-    pub(super) account: Option<AccountState>,
 }
 
 impl AppliedObjects {
@@ -90,7 +90,7 @@ impl<'a> Attempt<'a> {
         extension: &'a ClusterExtension,
         input: &'a CatalogInput,
     ) -> Self {
-        Self { context, extension, input, dependencies: OnceLock::new() }
+        Self { context, extension, input, dependencies: OnceLock::new(), account: OnceLock::new() }
     }
 
     /// Checks the dependencies of the chosen bundle; returns whether the bundle may be installed.
@@ -211,7 +211,7 @@ impl<'a> Attempt<'a> {
                 }
             }
         };
-        let applied = account.end_attempt(applied).await;
+        let applied = account.end_attempt(applied, &self.account).await;
         let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
         let progress = self.progress(&applied);
         (Outcome { installed, progress, deprecations, revisions: None }, applied)
@@ -261,6 +261,7 @@ impl<'a> Attempt<'a> {
                 } else {
                     AppliedObjects::default()
                 };
+                let objects = AppliedObjects { renew_at, ..objects };
                 return Ok((history.installed(), objects.waiting_for(failure)));
             }
         };

@@ -128,7 +128,7 @@ impl Reconciler for Controller {
                 && checked.is_none_or(|checked| checked.is_current(context, &extension))
         });
         if let Some(memory) = &memory
-            && let Some(action) = self.unchanged_action(key, &extension, &memory.next)
+            && let Some(action) = self.unchanged_action(key, &extension, memory)
         {
             self.report(&extension, &memory.outcome).await?;
             return Ok(action);
@@ -147,10 +147,9 @@ impl Reconciler for Controller {
             Retry { due, failures: failures.saturating_add(1) }
         };
         let next = match result {
-            Ok(AppliedObjects { keys, is_stale, renew_at, account, .. }) => Next::Unchanged {
+            Ok(AppliedObjects { keys, is_stale, renew_at, .. }) => Next::Unchanged {
                 objects: Arc::new(keys),
                 releases: self.release_fingerprint(key),
-                account,
                 retry: is_stale.then(retry),
                 renew_at,
             },
@@ -159,7 +158,8 @@ impl Reconciler for Controller {
         };
         let action = next.action(context.clock);
         let dependencies = attempt.dependencies.into_inner();
-        let memory = Memory { input, dependencies, outcome, next };
+        let account = attempt.account.into_inner();
+        let memory = Memory { input, dependencies, account, outcome, next };
         // Before the report: a conflict there does not undo the attempt.
         self.memories.lock().insert(key.clone(), memory.clone());
         self.report(&extension, &memory.outcome).await?;
@@ -200,22 +200,26 @@ impl Controller {
         &self,
         key: &NamespacedName,
         extension: &ClusterExtension,
-        next: &Next,
+        memory: &Memory,
     ) -> Option<Action> {
-        if next.is_due(self.context.clock) {
+        let (context, next) = (&self.context, &memory.next);
+        if next.is_due(context.clock) {
             return None;
         }
-        if let Next::Unchanged { objects, releases, account: state, .. } = next {
-            let account = account::name(&self.context, extension);
-            let accounts = self.context.approved_accounts.as_ref().zip(state.as_ref());
-            let is_same = *releases == self.release_fingerprint(key)
-                && self.context.managed.are_untouched(&account, objects)
-                && accounts.is_none_or(|(accounts, state)| accounts.is_untouched(extension, state));
-            if !is_same {
-                return None;
+        let accounts = context.approved_accounts.as_ref().zip(memory.account.as_ref());
+        let is_same_account =
+            || accounts.is_none_or(|(accounts, state)| accounts.is_untouched(extension, state));
+        let is_same = match next {
+            Next::Unchanged { objects, releases, .. } => {
+                *releases == self.release_fingerprint(key)
+                    && context.managed.are_untouched(&account::name(context, extension), objects)
+                    && is_same_account()
             }
-        }
-        Some(next.action(self.context.clock))
+            Next::Blocked { .. } => is_same_account(),
+            // The next attempt looks at everything.
+            Next::Retry(_) => true,
+        };
+        is_same.then(|| next.action(context.clock))
     }
 
     /// A fingerprint of the releases of an extension.

@@ -14,9 +14,13 @@ use serde_json::json;
 /// The finalizers of an extension, as upstream. They go once the kept objects have lost their owner.
 const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
 
+/// The finalizer of a deletion after which the owned objects stay (`--cascade=orphan`).
+const ORPHAN_FINALIZER: &str = "orphan";
+
 /// Removes the finalizers. The garbage collector deletes the objects that have the extension as owner; kept ones
 /// lose it before. The account that the controller keeps has the extension as owner, too: it must outlive the
-/// ClusterObjectSets, so these go first. A finalizer of somebody else decides what happens to them instead (`orphan`).
+/// ClusterObjectSets, so these go first. With [`ORPHAN_FINALIZER`] the
+/// garbage collector takes the owner from them instead.
 ///
 /// # Errors
 /// A request fails.
@@ -24,7 +28,7 @@ pub(super) async fn remove(context: &Context, extension: &ClusterExtension) -> R
     let (ours, others): (Vec<_>, Vec<_>) =
         extension.metadata.finalizers.iter().partition(|name| FINALIZERS.contains(&name.as_str()));
     if context.approved_accounts.is_some()
-        && others.is_empty()
+        && !others.iter().any(|name| *name == ORPHAN_FINALIZER)
         && object_sets::delete_revisions(context, extension).await?
     {
         // The event of the last one goes on.

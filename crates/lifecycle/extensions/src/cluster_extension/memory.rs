@@ -18,6 +18,8 @@ pub(super) struct Memory {
     pub(super) input: u64,
     /// The check of the dependencies of its bundle, if they were checked.
     pub(super) dependencies: Option<CheckedDependencies>,
+    /// The account that the controller keeps, as it was left; none in other trust modes.
+    pub(super) account: Option<AccountState>,
     pub(super) outcome: Outcome,
     pub(super) next: Next,
 }
@@ -25,18 +27,18 @@ pub(super) struct Memory {
 /// What follows a reconciliation as long as its input is the same.
 #[derive(Clone)]
 pub(super) enum Next {
-    /// Nothing, as long as these objects, the releases and the account are as they were left; another attempt in time, if the
-    /// content of the bundle was not available, or when certificates are due for renewal.
+    /// Nothing, as long as these objects, the releases and the account are as they were left. Another attempt in
+    /// time, if the content of the bundle was not available, or when certificates are due for renewal.
     Unchanged {
         objects: Arc<BTreeSet<ObjectKey>>,
         releases: u64,
         retry: Option<Retry>,
         renew_at: Option<Timestamp>,
-        account: Option<AccountState>,
     },
     /// Another attempt.
     Retry(Retry),
-    /// Nothing: only another input can help. Another attempt when certificates are due for renewal.
+    /// Nothing, as long as the account is as it was left: only another input can help. Another attempt when
+    /// certificates are due for renewal.
     Blocked { renew_at: Option<Timestamp> },
 }
 
@@ -97,7 +99,6 @@ mod tests {
             releases: 0,
             retry,
             renew_at: Some(renew_at),
-            account: None,
         };
         let later = Retry { due: clock.elapsed() + Duration::from_hours(2), failures: 1 };
         assert!(!next(None).is_due(clock) && !next(Some(later)).is_due(clock));

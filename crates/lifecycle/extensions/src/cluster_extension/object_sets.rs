@@ -95,7 +95,7 @@ impl Attempt<'_> {
         } else {
             Box::pin(self.resolve_and_apply(cache, &sets, &account)).await
         };
-        let applied = account.end_attempt(applied).await;
+        let applied = account.end_attempt(applied, &self.account).await;
         let progress = self.progress(&applied);
         let installed = revision_states(&sets).installed.map(installed_by);
         let outcome = Outcome {
@@ -160,7 +160,10 @@ impl Attempt<'_> {
                 match self.may_install(&choice, installed.as_ref()).await {
                     Ok(true) => {}
                     // The controller of ClusterObjectSets repairs what is installed.
-                    Ok(false) => return (deprecations, Ok(AppliedObjects::default())),
+                    Ok(false) => {
+                        let kept = Box::pin(self.keep_object_set((cache, sets), account)).await;
+                        return (deprecations, kept);
+                    }
                     Err(failure) => return (deprecations, Err(failure)),
                 }
                 let InstalledBundle { name, version, release, image } =
@@ -229,6 +232,8 @@ impl Attempt<'_> {
             self.identity(),
             PhaseSplit::AtLimit,
         );
+        let objects_of_set =
+            AppliedObjects { renew_at: rendered.renew_at, ..AppliedObjects::default() };
         let change = compare_object_set(&desired, sets, &self.context.release_namespace);
         match change.map_err(|error| Failure::retrying(error.to_string()))? {
             ObjectSetChange::Unchanged => {
@@ -242,12 +247,12 @@ impl Attempt<'_> {
                 if let Access::Unapproved(failure) = account.for_bundle(manifest).await? {
                     // What is installed stays, and its controller repairs it.
                     let failure = failure.within("creating new Revision");
-                    return Ok(AppliedObjects::default().waiting_for(failure));
+                    return Ok(objects_of_set.waiting_for(failure));
                 }
                 Box::pin(self.create((cache, sets), &desired, &packed, manifest)).await?;
             }
         }
-        Ok(AppliedObjects { renew_at: rendered.renew_at, ..AppliedObjects::default() })
+        Ok(objects_of_set)
     }
 
     fn identity(&self) -> ExtensionIdentity {

@@ -46,6 +46,12 @@ impl DeploymentState {
     }
 }
 
+/// Whether [`DeploymentState::cache`] has an object, which is stored.
+pub(super) fn is_watched(object: &Object) -> bool {
+    object.gvk() == builtin::DEPLOYMENT.gvk()
+        && object.label(OWNER_KIND_LABEL) == Some(super::OWNER_KIND)
+}
+
 /// Why a Deployment is not available; none if it is.
 fn problem(deployment: &Object) -> Option<String> {
     let count = |path: &[&str]| deployment.i64(path).unwrap_or_default();

@@ -5,6 +5,7 @@ use super::apply::{self, ObjectKey, Operation, WantedObject};
 use super::approved::Access;
 use super::attempt::{Applied, AppliedObjects, Attempt};
 use super::failure::Failure;
+use super::readiness;
 use super::releases::History;
 use crate::account_client::AccountClient;
 use mainstay_controller::api_message;
@@ -30,7 +31,7 @@ impl Attempt<'_> {
         let mut errors = Vec::new();
         for (wanted, existing) in wanted.iter().zip(existing) {
             match apply::write(&client.cluster, wanted, existing.as_ref()).await {
-                Ok(stored) => self.note(client, wanted, &stored),
+                Ok(stored) => self.note(client, wanted, &stored).await,
                 Err(error) => errors.push(api_message(&error)),
             }
         }
@@ -68,7 +69,7 @@ impl Attempt<'_> {
         let mut errors = Vec::new();
         for (wanted, existing) in objects {
             match apply::write(&client.cluster, wanted, existing.as_ref()).await {
-                Ok(stored) => self.note(client, wanted, &stored),
+                Ok(stored) => self.note(client, wanted, &stored).await,
                 Err(error) if existing.is_none() => return Err(apply::creation_failure(&error)),
                 Err(error) => errors.push(apply::change_error(wanted, &error)),
             }
@@ -105,7 +106,7 @@ impl Attempt<'_> {
                 self.marks().set_on(&mut wanted.object);
             }
             if apply::is_met(&wanted.object, existing) {
-                self.note(client, wanted, existing);
+                self.note(client, wanted, existing).await;
             } else {
                 changed.push(at);
             }
@@ -115,9 +116,13 @@ impl Attempt<'_> {
         Ok(AppliedObjects::of(&wanted))
     }
 
-    /// Notes an object as it was left, and watches its kind.
-    fn note(&self, client: &AccountClient, wanted: &WantedObject, stored: &Object) {
+    /// Notes an object as it was left, and watches its kind. A Deployment is in the cache when this returns:
+    /// otherwise Ready would follow from what the Deployment was before.
+    async fn note(&self, client: &AccountClient, wanted: &WantedObject, stored: &Object) {
         self.context.managed.note(stored);
         self.context.managed.watch(&wanted.resource, client);
+        if readiness::is_watched(stored) {
+            self.context.deployments.wait_for_revision(stored.resource_version()).await;
+        }
     }
 }

@@ -7,7 +7,10 @@ use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, Patch, Selection};
 use mainstay_extensions::{Extensions, Features, TrustMode};
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_testkit::InjectedFault;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const CONFIG: &Resource = &builtin::CONFIG_MAP;
 const IN_NAMESPACE: Option<&str> = Some(NAMESPACE);
@@ -333,6 +336,64 @@ async fn account_that_the_extension_names_is_not_used_and_an_event_says_so() {
     controllers.shutdown().await;
 }
 
+/// Moves the catalog to a version whose successor has an image that nothing can pull, and waits until the upgrade
+/// is blocked.
+async fn block_upgrade(olm: &OlmCluster) {
+    let text = catalog(&[("a", &["1.0.0", "2.0.0"])]);
+    let text = text.replace("r.example/a:v2.0.0", "r.example/A:v2.0.0");
+    olm.put_image("r.example/cat:v2", Some(&text));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v2"}), json!({})).await;
+    olm.wait_for_extension("ext", |extension| condition(extension, "Progressing").1 == "Blocked")
+        .await;
+}
+
+#[tokio::test]
+async fn account_is_restored_while_an_upgrade_is_blocked() {
+    let (olm, controllers) = with_package(Features::standard(TrustMode::Approved)).await;
+    approve(&olm, rules(&["kept", "dropped"])).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    block_upgrade(&olm).await;
+    let more = Patch::Merge(json!({"rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["all"], "verbs": ["get"]},
+    ]}));
+    olm.cluster.cluster().patch(&builtin::ROLE, IN_NAMESPACE, ROLE, &more).await.unwrap();
+    wait_for_configs(&olm, &["dropped", "kept"]).await;
+    controllers.shutdown().await;
+}
+
+/// What the cluster refuses to take from an account is tried again, although nothing else is.
+#[tokio::test]
+async fn withdrawn_approval_counts_in_the_end_while_an_upgrade_is_blocked() {
+    let (mut olm, controllers) = with_package(Features::standard(TrustMode::Approved)).await;
+    approve(&olm, rules(&["kept", "dropped"])).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    controllers.shutdown().await;
+    let refuses = Arc::new(AtomicBool::new(true));
+    let still = Arc::clone(&refuses);
+    let faulty = olm.cluster.with_faults(move |request| {
+        let is_deletion = request.method == "DELETE" && request.target.contains("bindings/");
+        match is_deletion && still.load(Ordering::SeqCst) {
+            true => InjectedFault::Refused(503),
+            false => InjectedFault::Pass,
+        }
+    });
+    let controllers = olm.controllers_on(&faulty);
+    controllers.synced().await;
+    block_upgrade(&olm).await;
+    let (cluster, options) = (olm.cluster.cluster(), DeleteOptions::default());
+    cluster.delete(&builtin::CLUSTER_ROLE, None, "approval", &options).await.unwrap();
+    let failed = olm.wait_for_extension("ext", |extension| {
+        message(extension, "Progressing").contains("the account of the extension cannot be kept")
+    });
+    assert_eq!(condition(&failed.await, "Progressing").1, "Retrying");
+    refuses.store(false, Ordering::SeqCst);
+    olm.cluster.wait_gone(&builtin::CLUSTER_ROLE_BINDING, None, BINDING).await;
+    olm.cluster.wait_gone(&builtin::CLUSTER_ROLE, None, CLUSTER_ROLE).await;
+    controllers.shutdown().await;
+}
+
 /// Waits for a ClusterObjectSet whose condition Progressing has this reason.
 async fn wait_for_set(olm: &OlmCluster, name: &str, reason: &str) -> Object {
     let is_expected = |set: &Object| condition(set, "Progressing").1 == reason;
@@ -425,6 +486,30 @@ async fn account_outlives_the_object_sets_of_a_deleted_extension() {
     olm.cluster.wait_gone(&builtin::CLUSTER_ROLE, None, CLUSTER_ROLE).await;
     olm.cluster.wait_gone(CONFIG, IN_NAMESPACE, "dropped").await;
     assert_eq!(find(&olm, CONFIG, "kept").await.unwrap().owner_references(), []);
+    controllers.shutdown().await;
+}
+
+/// A finalizer of somebody else holds the extension, but not its ClusterObjectSets.
+#[tokio::test]
+async fn object_sets_go_before_the_account_also_while_somebody_holds_the_extension() {
+    let (olm, controllers) = with_package(Features::object_sets(TrustMode::Approved)).await;
+    approve(&olm, rules(&["kept", "dropped"])).await;
+    olm.apply_extension("ext", "a", "").await;
+    let installed = olm.wait_until_installed("ext", "1.0.0").await;
+    let cluster = olm.cluster.cluster();
+    let finalizers: Vec<&str> = installed.finalizers().chain(["example.com/hold"]).collect();
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    cluster.patch(&CLUSTER_EXTENSION, None, "ext", &hold).await.unwrap();
+    let options = DeleteOptions::default();
+    cluster.delete(&CLUSTER_EXTENSION, None, "ext", &options).await.unwrap();
+    olm.cluster.wait_gone(&CLUSTER_OBJECT_SET, None, "ext-1").await;
+    olm.cluster.wait_gone(CONFIG, IN_NAMESPACE, "kept").await;
+    let is_held = |extension: &Object| extension.finalizers().eq(["example.com/hold"]);
+    olm.wait_for_extension("ext", is_held).await;
+    assert!(find(&olm, &builtin::SERVICE_ACCOUNT, ACCOUNT).await.is_some());
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    cluster.patch(&CLUSTER_EXTENSION, None, "ext", &release).await.unwrap();
+    olm.cluster.wait_gone(&builtin::SERVICE_ACCOUNT, IN_NAMESPACE, ACCOUNT).await;
     controllers.shutdown().await;
 }
 

@@ -5,14 +5,16 @@ use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::{OlmCluster, condition, message, quiet};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_api::{CrdChannel, olm_v1_crds};
-use mainstay_client::{DeleteOptions, ObjectList, Patch};
+use mainstay_client::{Cache, DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_extensions::{Features, TrustMode};
 use mainstay_image::reference::ImageReference;
 use mainstay_object::{Object, builtin};
 use mainstay_testkit::InjectedFault;
 use serde_json::json;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 const CONFIG: &mainstay_object::Resource = &builtin::CONFIG_MAP;
 
@@ -448,6 +450,57 @@ async fn upgrade_changes_the_strategy_of_a_deployment() {
     let deployment = olm.cluster.cluster().find(&builtin::DEPLOYMENT, Some(NAMESPACE), "a").await;
     let deployment = deployment.unwrap().unwrap();
     assert_eq!(deployment.get(&["spec", "strategy"]), Some(&json!({"type": "Recreate"})));
+}
+
+/// Whatever the controllers know of it, an extension is not ready before its Deployment is available.
+#[tokio::test]
+async fn extension_is_not_ready_before_its_deployment_is_available() {
+    let mut olm = OlmCluster::for_extensions().await;
+    olm.put_bundle("a", "1.0.0", &["kept"]);
+    olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));
+    olm.apply_catalog("cat", json!({"ref": "r.example/cat:v1"}), json!({})).await;
+    let seen: Arc<Mutex<Vec<Arc<Object>>>> = Arc::default();
+    let stop = CancellationToken::new();
+    let mut watches = Vec::new();
+    for resource in [CLUSTER_EXTENSION, builtin::DEPLOYMENT] {
+        let seen = Arc::clone(&seen);
+        let watch =
+            Cache::builder(Selection::all(resource), |object: &Object| Some(object.clone()));
+        let watch = watch.subscribe(move |change| {
+            seen.lock().unwrap().extend(change.after.cloned());
+        });
+        let watch = watch.start(olm.cluster.cluster(), stop.clone());
+        watch.synced().await;
+        watches.push(watch);
+    }
+    let late = olm.cluster.with_faults(|request| {
+        match request.is_watch() && request.target.contains("/deployments") {
+            true => InjectedFault::SlowResponse(Duration::from_millis(300)),
+            false => InjectedFault::Pass,
+        }
+    });
+    let controllers = olm.controllers_on(&late);
+    controllers.synced().await;
+    olm.apply_extension("ext", "a", "").await;
+    let ready = olm.wait_until_ready("ext").await;
+    let cluster = olm.cluster.cluster();
+    let deployment = cluster.get(&builtin::DEPLOYMENT, Some(NAMESPACE), "a").await.unwrap();
+    for (watch, last) in watches.iter().zip([ready, deployment]) {
+        watch.wait_for_revision(last.resource_version()).await;
+    }
+    controllers.shutdown().await;
+    let revision = |object: &Arc<Object>| object.resource_version().parse::<u64>().unwrap();
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_by_key(revision);
+    let mut is_available = false;
+    for object in &seen {
+        match object.kind() {
+            "Deployment" => is_available = condition(object, "Available").0 == "True",
+            _ if condition(object, "Ready").0 == "True" => assert!(is_available, "{object:?}"),
+            _ => {}
+        }
+    }
+    assert!(is_available);
 }
 
 /// Of the releases, also of those that failed and were tried again, ten remain.

@@ -5,6 +5,7 @@
 mod approved_accounts;
 mod approved_authors;
 mod bundles;
+mod certificate_renewals;
 mod chaos;
 mod cluster_catalogs;
 mod cluster_extensions;

@@ -2,18 +2,17 @@
 //! issues itself.
 
 use crate::bundles::TestBundle;
+use crate::certificate_renewals::wait_until_renewed;
 use crate::extensions::{NAMESPACE, catalog, extension};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jiff::{SignedDuration, Timestamp};
-use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
+use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_bundle::render::{InstallSettings, IssuedCertificates, RegistryV1Bundle};
 use mainstay_bundle::{Limits, MemoryFiles};
 use mainstay_certificates::server_validity;
 use mainstay_client::{DeleteOptions, Patch};
-use mainstay_clock::Clock;
 use mainstay_extensions::{Features, TrustMode, WebhookCertificates, subsystem};
 use mainstay_object::{Gvk, Object, Resource, builtin};
 use mainstay_permissions::{
@@ -27,15 +26,12 @@ use std::sync::{Arc, Mutex};
 
 const SYSTEM: &str = "olmv1-system";
 /// The Secret that the Deployment mounts.
-const SERVING: &str = "a-service-cert";
+pub(crate) const SERVING: &str = "a-service-cert";
 /// The Secret with the keys of the extension.
 const STORE: &str = "ext-webhook-certificates";
-const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// How long after its issue a certificate is renewed.
-const RENEWED_AFTER: SignedDuration = SignedDuration::from_hours(24 * 640);
 
 /// The CustomResourceDefinition that the bundle converts.
-fn converted_crd() -> Value {
+pub(crate) fn converted_crd() -> Value {
     let version = |name: &str, storage: bool| {
         json!({
             "name": name, "served": true, "storage": storage,
@@ -99,7 +95,7 @@ impl OlmCluster {
 }
 
 /// A cluster with the package `a`, whose controllers do not run yet.
-async fn stopped(features: Features) -> OlmCluster {
+pub(crate) async fn stopped(features: Features) -> OlmCluster {
     let mut olm = OlmCluster::for_extensions().await;
     if features.channel == CrdChannel::Experimental {
         for crd in olm_v1_crds(CrdChannel::Experimental) {
@@ -114,7 +110,7 @@ async fn stopped(features: Features) -> OlmCluster {
 }
 
 /// A cluster with the package `a`, and running controllers.
-async fn started(features: Features) -> OlmCluster {
+pub(crate) async fn started(features: Features) -> OlmCluster {
     let mut olm = stopped(features).await;
     olm.start_controllers().await;
     olm.apply_extension("ext", "a", "").await;
@@ -122,37 +118,37 @@ async fn started(features: Features) -> OlmCluster {
 }
 
 /// Publishes these versions of the package `a`.
-async fn publish(olm: &OlmCluster, versions: &[&str]) {
+pub(crate) async fn publish(olm: &OlmCluster, versions: &[&str]) {
     let image = format!("r.example/cat:v{}", versions.len());
     olm.put_image(&image, Some(&catalog(&[("a", versions)])));
     olm.apply_catalog("cat", json!({"ref": image}), json!({})).await;
 }
 
 /// The features of both appliers, with certificates of this issuer.
-fn appliers(certificates: WebhookCertificates) -> [Features; 2] {
+pub(crate) fn appliers(certificates: WebhookCertificates) -> [Features; 2] {
     let trust = TrustMode::ClusterAdmin;
     [Features::standard(trust), Features::object_sets(trust)]
         .map(|features| features.with_certificates(certificates))
 }
 
-async fn secret(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
+pub(crate) async fn secret(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
     olm.cluster.cluster().get(&builtin::SECRET, Some(namespace), name).await.unwrap()
 }
 
-fn decoded(secret: &Object, key: &str) -> String {
+pub(crate) fn decoded(secret: &Object, key: &str) -> String {
     let data = secret.str(&["data", key]).unwrap_or_else(|| panic!("{key} of {}", secret.name()));
     String::from_utf8(STANDARD.decode(data).unwrap()).unwrap()
 }
 
 /// The callers of the webhooks.
-const CALLERS: [(Resource, &str); 3] = [
+pub(crate) const CALLERS: [(Resource, &str); 3] = [
     (builtin::VALIDATING_WEBHOOK_CONFIGURATION, "v.example.com"),
     (builtin::MUTATING_WEBHOOK_CONFIGURATION, "m.example.com"),
     (builtin::CUSTOM_RESOURCE_DEFINITION, "things.example.com"),
 ];
 
 /// How a caller calls its webhook.
-fn client_config(caller: &Object) -> Value {
+pub(crate) fn client_config(caller: &Object) -> Value {
     let conversion = caller.get(&["spec", "conversion", "webhook", "clientConfig"]);
     let admission = || Some(&caller.array(&["webhooks"]).first()?["clientConfig"]);
     conversion.or_else(admission).cloned().unwrap_or_default()
@@ -260,133 +256,6 @@ async fn restart_with_own_certificates_writes_nothing() {
         controllers.shutdown().await;
         assert_eq!(*writes.lock().unwrap(), [""; 0]);
         assert_trusted(&olm).await;
-    }
-}
-
-/// Starts the controllers with a clock that is ahead by this much.
-async fn start_later(olm: &mut OlmCluster, later: SignedDuration) {
-    olm.stop_controllers().await;
-    olm.clock = Clock::starting_at(olm.clock.now() + later);
-    olm.start_controllers().await;
-}
-
-/// When the certificate in the Secret ends.
-async fn end(olm: &OlmCluster) -> Timestamp {
-    let serving = secret(olm, NAMESPACE, SERVING).await;
-    mainstay_certificates::dates(decoded(&serving, "tls.crt").as_bytes()).unwrap().until
-}
-
-/// Waits until the Secret has another certificate than this one, and callers the CAs that are in it.
-async fn wait_until_renewed(olm: &OlmCluster, before: &Object) {
-    let is_other =
-        |secret: &Object| secret.get(&["data", "tls.crt"]) != before.get(&["data", "tls.crt"]);
-    let cluster = &olm.cluster;
-    let renewed = cluster.wait_for(&builtin::SECRET, Some(NAMESPACE), SERVING, is_other).await;
-    let ca_bundle = renewed.str(&["data", "ca.crt"]).unwrap();
-    for (resource, name) in CALLERS {
-        let trusts = |caller: &Object| client_config(caller)["caBundle"] == ca_bundle;
-        cluster.wait_for(&resource, None, name, trusts).await;
-    }
-}
-
-#[tokio::test]
-async fn certificate_is_renewed_in_time_by_the_same_ca() {
-    for features in appliers(WebhookCertificates::Own) {
-        let mut olm = started(features).await;
-        olm.wait_until_installed("ext", "1.0.0").await;
-        let (cas, before) = (assert_trusted(&olm).await, secret(&olm, NAMESPACE, SERVING).await);
-        // It becomes due while the controllers run.
-        let due = end(&olm).await - 90 * DAY;
-        let later = due.duration_since(olm.clock.now()) - SignedDuration::from_millis(1500);
-        start_later(&mut olm, later).await;
-        wait_until_renewed(&olm, &before).await;
-        assert_eq!(assert_trusted(&olm).await, cas);
-        assert!(end(&olm).await > due + RENEWED_AFTER);
-        if features.object_sets {
-            let set = olm.cluster.cluster().get(&CLUSTER_OBJECT_SET, None, "ext-2").await.unwrap();
-            assert_eq!(set.str(&["spec", "lifecycleState"]), Some("Active"));
-        }
-    }
-}
-
-/// Without its catalog, an extension stays as it is. Its certificates are renewed all the same.
-#[tokio::test]
-async fn certificate_is_renewed_without_a_catalog() {
-    for features in appliers(WebhookCertificates::Own) {
-        let mut olm = started(features).await;
-        olm.wait_until_installed("ext", "1.0.0").await;
-        let before = secret(&olm, NAMESPACE, SERVING).await;
-        let options = DeleteOptions::default();
-        olm.cluster.cluster().delete(&CLUSTER_CATALOG, None, "cat", &options).await.unwrap();
-        olm.cluster.wait_gone(&CLUSTER_CATALOG, None, "cat").await;
-        start_later(&mut olm, RENEWED_AFTER).await;
-        wait_until_renewed(&olm, &before).await;
-        assert_trusted(&olm).await;
-    }
-}
-
-#[tokio::test]
-async fn certificate_is_renewed_while_no_version_is_found() {
-    for features in appliers(WebhookCertificates::Own) {
-        let mut olm = started(features).await;
-        olm.wait_until_installed("ext", "1.0.0").await;
-        let before = secret(&olm, NAMESPACE, SERVING).await;
-        olm.apply_extension("ext", "a", "9.x").await;
-        olm.wait_for_extension("ext", |found| condition(found, "Progressing").1 == "Retrying")
-            .await;
-        start_later(&mut olm, RENEWED_AFTER).await;
-        wait_until_renewed(&olm, &before).await;
-        assert_trusted(&olm).await;
-    }
-}
-
-/// An upgrade that is refused for long does not keep certificates of the installed version from being renewed.
-#[tokio::test]
-async fn certificate_is_renewed_while_an_upgrade_is_refused() {
-    for features in appliers(WebhookCertificates::Own) {
-        let mut olm = started(features).await;
-        olm.wait_until_installed("ext", "1.0.0").await;
-        let before = secret(&olm, NAMESPACE, SERVING).await;
-        let mut crd = converted_crd();
-        crd["spec"]["versions"] = json!([crd["spec"]["versions"][1]]);
-        crd["spec"]["versions"][0]["storage"] = true.into();
-        let change = |csv: &mut Value| {
-            add_webhooks(csv);
-            let owned = &mut csv["spec"]["customresourcedefinitions"]["owned"];
-            *owned = json!([owned[1]]);
-        };
-        let bundle = TestBundle::new("a", "2.0.0").with(change).with_configs(&["kept"]);
-        bundle.with_object(&crd).store(&olm);
-        publish(&olm, &["1.0.0", "2.0.0"]).await;
-        let refused = |found: &Object| {
-            let text = message(found, "Progressing");
-            text.contains("a.v2.0.0") && text.contains("validating upgrade for CRD")
-        };
-        olm.wait_for_extension("ext", refused).await;
-        start_later(&mut olm, RENEWED_AFTER).await;
-        wait_until_renewed(&olm, &before).await;
-        assert_trusted(&olm).await;
-        let refused = olm.wait_for_extension("ext", refused).await;
-        assert_eq!(condition(&refused, "Installed").0, "True");
-    }
-}
-
-#[tokio::test]
-async fn callers_trust_both_cas_when_the_ca_is_replaced() {
-    for features in appliers(WebhookCertificates::Own) {
-        let mut olm = started(features).await;
-        olm.wait_until_installed("ext", "1.0.0").await;
-        let cas = assert_trusted(&olm).await;
-        let before = secret(&olm, NAMESPACE, SERVING).await;
-        start_later(&mut olm, 2831 * DAY).await;
-        wait_until_renewed(&olm, &before).await;
-        let both = assert_trusted(&olm).await;
-        assert_eq!((both.len(), &both[1]), (2, &cas[0]));
-        // No other certificate is due.
-        let now = secret(&olm, NAMESPACE, SERVING).await;
-        start_later(&mut olm, DAY).await;
-        olm.wait_until_installed("ext", "1.0.0").await;
-        assert_eq!(secret(&olm, NAMESPACE, SERVING).await.get(&["data"]), now.get(&["data"]));
     }
 }
 

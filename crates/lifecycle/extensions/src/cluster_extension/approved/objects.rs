@@ -76,9 +76,10 @@ impl AccountWriter<'_> {
         let mut kept = BTreeSet::new();
         for value in desired {
             let object = self.marked(value)?;
-            // Only kinds of this list are desired.
-            let place =
-                KINDS.iter().position(|kind| kind.kind == object.kind()).unwrap_or_default();
+            let place = KINDS.iter().position(|kind| kind.kind == object.kind());
+            let place = place.ok_or_else(|| {
+                Failure::retrying(format!("an account has no {}", place_of(&object)))
+            })?;
             let stored = self.keep_object(place, &object).await?;
             kept.insert((place, object.key()));
             state.0.insert((place, object.key()), stored.resource_version().to_owned());
