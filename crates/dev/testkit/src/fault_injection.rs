@@ -1,4 +1,4 @@
-//! Fault injection: a connection to the cluster on which a test decides the fate of each request.
+//! Fault injection: a connection to the cluster on which a test chooses the fault of each request.
 //!
 //! ```text
 //! controllers ─► Cluster ─► kube::Client ─► this module ─► the server's service
@@ -49,7 +49,7 @@ impl ObservedRequest {
     }
 }
 
-/// The fate of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     /// The request is handled normally.
@@ -77,7 +77,7 @@ pub enum InjectedFault {
 }
 
 impl TestCluster {
-    /// The cluster over a connection on which `decide` chooses the fate of each request.
+    /// The cluster over a connection on which `decide` chooses the fault of each request.
     pub fn with_faults(
         &self,
         decide: impl Fn(&ObservedRequest) -> InjectedFault + Send + Sync + 'static,
@@ -101,15 +101,15 @@ impl TestCluster {
             });
             let info =
                 ObservedRequest { number, writes, method, target: target.unwrap_or_default() };
-            let (fate, mut sent) = (decide(&info), sent.subscribe());
+            let (fault, mut sent) = (decide(&info), sent.subscribe());
             let service = service.clone();
             async move {
-                if let InjectedFault::Overtaken(others) = fate {
+                if let InjectedFault::Overtaken(others) = fault {
                     let passed = sent.wait_for(|sent| *sent > info.number + others);
                     // Continue in either case: the others have passed, or do not come.
                     let _ = tokio::time::timeout(OVERTAKE_TIMEOUT, passed).await;
                 }
-                send(service, request, fate, info.is_watch()).await
+                send(service, request, fault, info.is_watch()).await
             }
             .boxed()
         });
@@ -130,7 +130,7 @@ fn connection_reset() -> io::Error {
 async fn send<S, B>(
     mut service: S,
     request: Request<Body>,
-    fate: InjectedFault,
+    fault: InjectedFault,
     is_watch: bool,
 ) -> Result<Response<ResponseBody>, io::Error>
 where
@@ -144,7 +144,7 @@ where
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let copy_request = || Request::from_parts(parts.clone(), Body::from(body.to_vec()));
-    match fate {
+    match fault {
         InjectedFault::ConnectionLost => return Err(connection_reset()),
         InjectedFault::Refused(code) => return Ok(error_response(code)),
         InjectedFault::Delayed(time) => tokio::time::sleep(time).await,
@@ -174,7 +174,7 @@ where
     let (head, body) = response.into_parts();
     let data = body.into_data_stream().map_err(io::Error::other);
     let frames = data.map_ok(http_body::Frame::data);
-    let body = match fate {
+    let body = match fault {
         InjectedFault::ResponseLost => return Err(connection_reset()),
         InjectedFault::SlowResponse(time) => {
             StreamBody::new(frames.then(move |frame| async move {

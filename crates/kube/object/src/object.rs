@@ -251,6 +251,11 @@ impl Object {
         self.owner_references().into_iter().find(OwnerReference::is_controller)
     }
 
+    /// Whether the managing controller is the object with this uid.
+    pub fn is_controlled_by(&self, uid: &str) -> bool {
+        self.controller_owner().is_some_and(|owner| owner.uid == uid)
+    }
+
     /// A reference to this object as an owner of others; neither controller nor blocking.
     pub fn owner_reference(&self) -> OwnerReference {
         OwnerReference {
@@ -318,6 +323,7 @@ mod tests {
         }));
         assert_eq!(sample.owner_references().len(), 2);
         assert_eq!(sample.controller_owner().unwrap().name, "b");
+        assert!(sample.is_controlled_by("2") && !sample.is_controlled_by("1"));
         assert_eq!(sample.condition("Ready"), Some("True"));
         assert_eq!(sample.condition("Other"), None);
     }

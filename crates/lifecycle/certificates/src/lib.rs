@@ -2,8 +2,8 @@
 //! is valid for its server.
 //!
 //! ```text
-//! CaRequest ─ create_ca ─► KeyPairPem ─┬─ sign ─► KeyPairPem of a server
-//!                    ServerRequest ────┘
+//! CertificateRequest ─ create_ca ─► KeyPairPem of a CA ─┬─ sign ─► KeyPairPem of a server
+//!                              CertificateRequest, hosts ─┘
 //! ```
 //!
 //! All keys are ECDSA keys on the curve P-256. What a certificate is for, how long it is valid and when it is
@@ -36,7 +36,9 @@ pub enum MakeError {
     #[error("cannot make a key or certificate for {0}")]
     Generate(String, #[source] rcgen::Error),
     /// A host is no DNS name, so no client could verify a certificate for it.
-    #[error("\"{0}\" is no DNS name: use shorter names")]
+    #[error(
+        "\"{0}\" is no DNS name: each part between dots has at most 63 letters, digits and hyphens"
+    )]
     Host(String),
     /// The system has no random bytes.
     #[error("cannot make a serial number: the system gives no random bytes")]
@@ -56,7 +58,7 @@ impl fmt::Debug for KeyPairPem {
     /// Prints no keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyPairPem")
-            .field("certificate", &hash(self.certificate.as_bytes()))
+            .field("certificate", &sha256_hex(self.certificate.as_bytes()))
             .finish_non_exhaustive()
     }
 }
@@ -112,7 +114,7 @@ impl Usages {
 
 /// A certificate that is requested.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct CertificateRequest<'a> {
     /// The organization in the subject, if any.
     pub organization: Option<&'a str>,
     /// The common name of the subject: of a CA, what precedes a random suffix, so that no two CAs have the
@@ -125,7 +127,7 @@ pub struct Request<'a> {
 }
 
 /// SHA-256 in hexadecimal digits.
-pub fn hash(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
@@ -141,7 +143,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// If the system has no random bytes, or if the name is invalid in a certificate.
-pub fn create_ca(request: &Request<'_>) -> Result<KeyPairPem, MakeError> {
+pub fn create_ca(request: &CertificateRequest<'_>) -> Result<KeyPairPem, MakeError> {
     let serial = serial()?;
     let name = format!("{}-{}", request.name, hexadecimal(&serial[8..]));
     let wrong = |error| MakeError::Generate(name.clone(), error);
@@ -160,7 +162,7 @@ pub fn create_ca(request: &Request<'_>) -> Result<KeyPairPem, MakeError> {
 /// CA cannot be read.
 pub fn sign(
     ca: &KeyPairPem,
-    request: &Request<'_>,
+    request: &CertificateRequest<'_>,
     hosts: &[String],
 ) -> Result<KeyPairPem, MakeError> {
     let wrong = |error| MakeError::Generate(request.name.to_owned(), error);
@@ -192,7 +194,7 @@ fn serial() -> Result<[u8; 16], MakeError> {
     Ok(serial)
 }
 
-fn parameters(request: &Request<'_>, name: &str, serial: [u8; 16]) -> CertificateParams {
+fn parameters(request: &CertificateRequest<'_>, name: &str, serial: [u8; 16]) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut subject = DistinguishedName::new();
     if let Some(organization) = request.organization {
@@ -213,7 +215,7 @@ fn parameters(request: &Request<'_>, name: &str, serial: [u8; 16]) -> Certificat
 }
 
 /// When a certificate is valid, whoever signed it; none if it cannot be read.
-pub fn dates(certificate: &[u8]) -> Option<Validity> {
+pub fn validity_of(certificate: &[u8]) -> Option<Validity> {
     let der = CertificateDer::from_pem_slice(certificate).ok()?;
     let (_, parsed) = X509Certificate::from_der(&der).ok()?;
     let validity = parsed.validity();
@@ -224,7 +226,7 @@ pub fn dates(certificate: &[u8]) -> Option<Validity> {
 /// When a CA is valid; none if its certificate cannot be read or if the key is not its own.
 pub fn ca_validity(ca: &KeyPairPem) -> Option<Validity> {
     certified(ca.certificate.as_bytes(), ca.key.as_bytes())?;
-    dates(ca.certificate.as_bytes())
+    validity_of(ca.certificate.as_bytes())
 }
 
 /// When the certificate of a server is valid: signed by the CA, with all these DNS names, and with its key.
@@ -238,7 +240,7 @@ pub fn server_validity(
     if hosts.is_empty() {
         return None;
     }
-    let validity = dates(ca)?.common(dates(certificate)?);
+    let validity = validity_of(ca)?.common(validity_of(certificate)?);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca).ok()?).ok()?;
     let verifier =
@@ -270,9 +272,9 @@ mod tests {
         "2026-01-02T03:04:05Z".parse().unwrap()
     }
 
-    fn request(name: &str, hours: i64) -> Request<'_> {
+    fn request(name: &str, hours: i64) -> CertificateRequest<'_> {
         let validity = Validity::starting(now(), SignedDuration::from_hours(hours));
-        Request { organization: None, name, usages: Usages::Server, validity }
+        CertificateRequest { organization: None, name, usages: Usages::Server, validity }
     }
 
     #[test]

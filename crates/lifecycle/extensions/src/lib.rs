@@ -15,6 +15,7 @@
 //! catalogs in [`Options::served`].
 
 mod account_client;
+mod account_watches;
 mod cluster_catalog;
 mod cluster_extension;
 mod context;

@@ -3,7 +3,14 @@
 use mainstay_client::Cluster;
 use mainstay_object::{Gvk, Resource};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+
+/// The kind of an object.
+pub(crate) fn kind_of(object: &Value) -> Gvk {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    Gvk::from_api_version(text("apiVersion"), text("kind"))
+}
 
 /// Finds the resource of a kind. What discovery found is kept: a kind does not change its resource.
 #[derive(Debug, Default)]
@@ -29,6 +36,24 @@ impl Resources {
         let found = cluster.resource_of(gvk).await?;
         if let Some(found) = &found {
             self.by_kind.lock().insert(gvk.clone(), found.clone());
+        }
+        Ok(found)
+    }
+
+    /// The resources of the kinds of these objects; none for a kind that the cluster does not serve.
+    ///
+    /// # Errors
+    /// If discovery fails.
+    pub(crate) async fn of_objects<'o>(
+        &self,
+        cluster: &Cluster,
+        objects: impl IntoIterator<Item = &'o Value> + Send,
+    ) -> mainstay_client::Result<HashMap<Gvk, Option<Resource>>> {
+        let kinds: BTreeSet<Gvk> = objects.into_iter().map(kind_of).collect();
+        let mut found = HashMap::with_capacity(kinds.len());
+        for kind in kinds {
+            let resource = self.find(cluster, &kind).await?;
+            found.insert(kind, resource);
         }
         Ok(found)
     }

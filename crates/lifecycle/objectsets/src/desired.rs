@@ -78,7 +78,7 @@ impl ExtensionIdentity {
         }
     }
 
-    /// The owner reference of ClusterObjectSets.
+    /// The owner reference of what the extension owns.
     pub fn owner_reference(&self) -> OwnerReference {
         let resource = ClusterExtension::RESOURCE;
         OwnerReference {

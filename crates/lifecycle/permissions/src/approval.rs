@@ -54,34 +54,44 @@ pub fn unapproved_rules(
     approved: &GrantedRules,
     roles: &[RbacRole],
 ) -> Result<Vec<ScopedRules>, TooManyPermissions> {
-    let mut found = Vec::new();
-    for RbacRole { namespace, rules, .. } in roles {
-        let missing = missing_rules(&approved.in_namespace(namespace), rules)?;
-        if !missing.is_empty() {
-            let rules = join_names(compact_rules(missing));
-            found.push(ScopedRules { namespace: namespace.clone(), rules });
-        }
-    }
-    Ok(found)
+    let missing = roles.iter().map(|role| {
+        let missing = missing_rules(&approved.in_namespace(&role.namespace), &role.rules)?;
+        Ok(scoped(&role.namespace, missing))
+    });
+    let missing: Result<Vec<_>, _> = missing.collect();
+    Ok(missing?.into_iter().flatten().collect())
 }
 
-/// The roles with the rules that are approved, and no others. A role without a rule is left out.
+/// The rules of a scope, if there are any.
+fn scoped(namespace: &str, rules: Vec<RbacRule>) -> Option<ScopedRules> {
+    let has_rules = !rules.is_empty();
+    has_rules.then(|| {
+        let rules = join_names(compact_rules(rules));
+        ScopedRules { namespace: namespace.to_owned(), rules }
+    })
+}
+
+/// The roles with the rules that are approved, and no others; and what [`unapproved_rules`] returns. A role
+/// without an approved rule is left out.
 ///
 /// # Errors
 /// If the roles have too many permissions to compare.
-pub fn approved_roles(
+pub fn split_by_approval(
     approved: &GrantedRules,
     roles: Vec<RbacRole>,
-) -> Result<Vec<RbacRole>, TooManyPermissions> {
-    let mut found = Vec::with_capacity(roles.len());
+) -> Result<(Vec<RbacRole>, Vec<ScopedRules>), TooManyPermissions> {
+    let unapproved = unapproved_rules(approved, &roles)?;
+    if unapproved.is_empty() {
+        return Ok((roles, unapproved));
+    }
+    let mut kept = Vec::with_capacity(roles.len());
     for mut role in roles {
-        let rules = covered_rules(&approved.in_namespace(&role.namespace), &role.rules)?;
-        if !rules.is_empty() {
-            role.rules = rules;
-            found.push(role);
+        role.rules = covered_rules(&approved.in_namespace(&role.namespace), &role.rules)?;
+        if !role.rules.is_empty() {
+            kept.push(role);
         }
     }
-    Ok(found)
+    Ok((kept, unapproved))
 }
 
 /// The message of the condition `Progressing` about permissions that nobody has approved. Its lines are those

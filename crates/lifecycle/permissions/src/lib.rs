@@ -6,7 +6,7 @@
 //! rendered objects ─► InstallManifest ────────────┴─► missing_permissions ─► MissingPermissions ─► condition
 //!                       ├─► exact_installer ─► roles and bindings ─► YAML
 //!                       ├─► RequiredPermissions ─► difference(old, new)
-//!                       └─► approval_roles ─► labelled roles ─► unapproved_rules, approved_roles
+//!                       └─► approval_roles ─► labelled roles ─► unapproved_rules, split_by_approval
 //! CSV, manifests ─► documented_installer_role (the procedure of the documentation, rule by rule)
 //! CRDs ─► user_access_roles
 //! ```
@@ -35,7 +35,7 @@ mod text;
 pub use access::user_access_roles;
 pub use approval::{
     APPROVES_EXTENSION_LABEL, APPROVES_NAMESPACE_LABEL, approval_object, approval_roles,
-    approved_roles, unapproved_message, unapproved_rules,
+    split_by_approval, unapproved_message, unapproved_rules,
 };
 pub use covering::{TooManyPermissions, compact_rules, missing_rules};
 pub use difference::{PermissionDifference, difference};

@@ -18,8 +18,8 @@ fn pseudo_random(seed: u64, number: usize, salt: u64) -> u64 {
 /// The number of requests with faults; an undisturbed run has fewer requests.
 const FAULTY_REQUESTS: usize = 400;
 
-/// The fate of a request on a bad connection: one in three has a fault.
-pub(super) fn random_fate(seed: u64, request: &ObservedRequest) -> InjectedFault {
+/// What happens to a request on a bad connection: one in three has a fault.
+pub(super) fn random_fault(seed: u64, request: &ObservedRequest) -> InjectedFault {
     let draw = |salt| pseudo_random(seed, request.number, salt);
     // A number below four fits.
     let one_of_four = || usize::try_from(draw(3) % 4).unwrap_or_default();
@@ -71,7 +71,7 @@ impl Fault {
         Self::Unanswered,
     ];
 
-    pub(super) fn fate(self, request: &ObservedRequest) -> InjectedFault {
+    pub(super) fn injected(self, request: &ObservedRequest) -> InjectedFault {
         match self {
             Self::Fails => InjectedFault::Refused([429, 500, 503, 504][request.number / 7 % 4]),
             Self::Delayed if request.is_watch() => {

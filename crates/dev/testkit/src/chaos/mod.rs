@@ -13,7 +13,7 @@
 mod faults;
 mod state;
 
-use self::faults::{Fault, random_fate};
+use self::faults::{Fault, random_fault};
 use crate::{InjectedFault, ObservedRequest, TestCluster, wait_for_timeout};
 use mainstay_client::Cluster;
 use std::fmt::Debug;
@@ -214,14 +214,14 @@ pub async fn assert_survives_kill_after_each_write(scenario: &impl FaultScenario
 
 async fn run_over_bad_connection(scenario: &impl FaultScenario, seed: u64, ends: &[State]) {
     let how = format!("{scenario:?} with seed {seed}");
-    run_disturbed(scenario, move |request| random_fate(seed, request), ends, &how).await;
+    run_disturbed(scenario, move |request| random_fault(seed, request), ends, &how).await;
 }
 
-/// Runs a scenario over a connection with the faults of `judge`; asserts that it ends in one of the
+/// Runs a scenario over a connection with the faults that `fault_of` chooses; asserts that it ends in one of the
 /// undisturbed states and that writes stop.
 async fn run_disturbed<S: FaultScenario>(
     scenario: &S,
-    judge: impl Fn(&ObservedRequest) -> InjectedFault + Send + Sync + 'static,
+    fault_of: impl Fn(&ObservedRequest) -> InjectedFault + Send + Sync + 'static,
     ends: &[State],
     how: &str,
 ) {
@@ -232,11 +232,11 @@ async fn run_disturbed<S: FaultScenario>(
     let (writes_seen, all) = (count.clone(), Arc::clone(&request_log));
     let client = cluster.test_cluster().with_faults(move |request| {
         writes_seen.count_write(request);
-        let fate = judge(request);
+        let fault = fault_of(request);
         let ObservedRequest { number, method, target, .. } = request;
-        let line = format!("{} {number} {method} {target}: {fate:?}", clock.now());
+        let line = format!("{} {number} {method} {target}: {fault:?}", clock.now());
         all.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-        fate
+        fault
     });
     let controllers = cluster.spawn_controllers(&client);
     let last = || {
@@ -295,17 +295,17 @@ async fn run_with_faults(
 ) {
     assert!(requests.all > 20, "{requests:?}");
     let ends = [end];
-    let what = format!("{scenario:?}: {requests:?}, each request meets each fate");
+    let what = format!("{scenario:?}: {requests:?}, each request has each fault");
     let runs = runs.map(|(shift, at)| {
         let how = format!("{scenario:?}, request {at} of {apart} is {:?}", Fault::ALL[shift]);
         let (ends, recorded) = (&ends, requests.all);
         async move {
-            let judge = move |request: &ObservedRequest| {
+            let fault_of = move |request: &ObservedRequest| {
                 let is_chosen = request.number < recorded && request.number % apart == at;
                 let kind = Fault::ALL[(request.number / apart + shift) % Fault::ALL.len()];
-                if is_chosen { kind.fate(request) } else { InjectedFault::Pass }
+                if is_chosen { kind.injected(request) } else { InjectedFault::Pass }
             };
-            run_disturbed(scenario, judge, ends, &how).await;
+            run_disturbed(scenario, fault_of, ends, &how).await;
         }
     });
     run_in_parallel(&what, runs).await;

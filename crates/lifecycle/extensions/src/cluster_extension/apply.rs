@@ -81,8 +81,7 @@ impl ReleaseMarks<'_> {
     /// Whether an object that exists belongs to the release: by its marks, or by its owner, if people
     /// removed the marks.
     fn own(&self, object: &Object) -> bool {
-        self.are_on(object)
-            || object.controller_owner().is_some_and(|controller| controller.uid == self.uid)
+        self.are_on(object) || object.is_controlled_by(self.uid)
     }
 
     /// Why an object does not belong to the release, in Helm's words; empty if it does.

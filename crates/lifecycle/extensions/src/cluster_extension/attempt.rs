@@ -84,6 +84,11 @@ pub(super) fn installed_bundle(context: &Context, choice: &ExtensionChoice) -> I
     }
 }
 
+/// The text before the message of a failure of the chosen bundle.
+fn text_of(choice: &ExtensionChoice) -> String {
+    format!("error for resolved bundle \"{}\" with version \"{}\"", choice.bundle, choice.version)
+}
+
 impl<'a> Attempt<'a> {
     pub(super) const fn new(
         context: &'a Arc<Context>,
@@ -124,15 +129,7 @@ impl<'a> Attempt<'a> {
 
     /// Reconciles the extension; returns what its status says, and its objects.
     pub(super) async fn run(&self) -> (Outcome, Applied) {
-        let unknown = |failure: Failure| {
-            let outcome = Outcome {
-                installed: Installed::Unknown(failure.message().to_owned()),
-                progress: failure.progress(),
-                deprecations: Deprecations::Unchanged,
-                revisions: None,
-            };
-            (outcome, Err(failure))
-        };
+        let unknown = |failure: Failure| (Outcome::unknown(&failure), Err(failure));
         let given = match self.context.features.trust {
             TrustMode::Approved => None,
             _ => match account::client(self.context, self.extension).await {
@@ -158,11 +155,7 @@ impl<'a> Attempt<'a> {
             Err(failure) => return unknown(failure),
         };
         let before = history.installed();
-        let resolved = before.as_ref().map(|bundle| InstalledExtensionBundle {
-            name: bundle.name.clone(),
-            version: bundle.version.clone(),
-            release: bundle.release.clone(),
-        });
+        let resolved = before.as_ref().map(InstalledExtensionBundle::from);
         let features = &self.context.features;
         let resolution = resolve::resolve(
             self.extension,
@@ -173,48 +166,52 @@ impl<'a> Attempt<'a> {
         let (installed, deprecations, applied) = match resolution {
             Resolution::Failed(failure) => {
                 let renewed = Box::pin(self.renew(&account, history)).await;
-                let failure = renewals::unresolved(failure.message, renewed);
+                let failure = renewals::resolution_failure(failure.message, renewed);
                 (before, Deprecations::Unknown, Err(failure))
             }
             Resolution::Kept => {
-                let applied = Box::pin(self.keep(&account, history)).await;
+                let applied = Box::pin(self.repair_and_renew(&account, history)).await;
                 (before, Deprecations::Unknown, applied)
             }
             Resolution::Chosen(choice) => {
-                let deprecations = Deprecations::Known(choice.deprecation.clone());
-                match self.may_install(&choice, before.as_ref()).await {
-                    Ok(false) if before.is_none() => {
-                        (before, deprecations, Ok(AppliedObjects::default()))
-                    }
-                    Ok(false) => {
-                        let applied = Box::pin(self.keep(&account, history)).await;
-                        (before, deprecations, applied)
-                    }
-                    checked => {
-                        let text = format!(
-                            "error for resolved bundle \"{}\" with version \"{}\"",
-                            choice.bundle, choice.version
-                        );
-                        let bundle = installed_bundle(self.context, &choice);
-                        let installed = match checked {
-                            Ok(_) => {
-                                Box::pin(self.renew_and_install(&account, history, bundle)).await
-                            }
-                            Err(failure) => Err(failure),
-                        };
-                        let (bundle, applied) = match installed {
-                            Ok((bundle, objects)) => (bundle, Ok(objects)),
-                            Err(failure) => (before, Err(failure)),
-                        };
-                        (bundle, deprecations, within(applied, &text))
-                    }
-                }
+                let (installed, applied) =
+                    Box::pin(self.install_chosen(&account, history, &choice)).await;
+                (installed, Deprecations::Known(choice.deprecation), applied)
             }
         };
         let applied = account.end_attempt(applied, &self.account).await;
         let installed = installed.map_or(Installed::Nothing, Installed::Bundle);
         let progress = self.progress(&applied);
         (Outcome { installed, progress, deprecations, revisions: None }, applied)
+    }
+
+    /// Installs the chosen bundle, or keeps what is installed as long as its dependencies are not satisfied. Returns
+    /// which bundle is installed then.
+    async fn install_chosen(
+        &self,
+        account: &Account<'_>,
+        history: History,
+        choice: &ExtensionChoice,
+    ) -> (Option<InstalledBundle>, Applied) {
+        let before = history.installed();
+        let applied = match self.may_install(choice, before.as_ref()).await {
+            Ok(true) => {
+                let bundle = installed_bundle(self.context, choice);
+                match Box::pin(self.renew_and_install(account, history, bundle)).await {
+                    Ok((installed, objects)) => {
+                        return (installed, within(Ok(objects), &text_of(choice)));
+                    }
+                    Err(failure) => Err(failure),
+                }
+            }
+            Ok(false) if before.is_none() => return (before, Ok(AppliedObjects::default())),
+            Ok(false) => {
+                let kept = Box::pin(self.repair_and_renew(account, history)).await;
+                return (before, kept);
+            }
+            Err(failure) => Err(failure),
+        };
+        (before, within(applied, &text_of(choice)))
     }
 
     pub(super) fn marks(&self) -> ReleaseMarks<'_> {

@@ -6,16 +6,17 @@
 
 use super::apply::ObjectKey;
 use crate::account_client::AccountClient;
+use crate::account_watches::AccountWatches;
 use crate::context::Context;
 use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_client::{Cache, Changed, Selection};
 use mainstay_controller::Enqueuer;
-use mainstay_object::{Gvk, NamespacedName, Object, Resource};
+use mainstay_object::{NamespacedName, Object, Resource};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 /// An object of an extension as a watch keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +26,9 @@ struct ManagedObject {
     digest: u64,
 }
 
-/// A watch of one kind with the permissions of an account. It ends when this is dropped.
-struct AccountWatch {
-    cache: Cache<ManagedObject>,
-    _stop: DropGuard,
-}
-
 /// The watches, and the objects as the controller left them.
 pub(crate) struct ManagedObjects {
-    stop: CancellationToken,
-    /// By kind, and by the account whose permissions they have.
-    watches: Mutex<HashMap<(Gvk, String), AccountWatch>>,
+    watches: AccountWatches<ManagedObject>,
     left: Arc<Mutex<HashMap<ObjectKey, u64>>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
@@ -43,7 +36,8 @@ pub(crate) struct ManagedObjects {
 impl ManagedObjects {
     /// No watches yet.
     pub(crate) fn new(stop: CancellationToken) -> Self {
-        Self { stop, watches: Mutex::default(), left: Arc::default(), enqueuer: Mutex::new(None) }
+        let watches = AccountWatches::new(stop);
+        Self { watches, left: Arc::default(), enqueuer: Mutex::new(None) }
     }
 
     /// Sets the queue for extensions whose objects change.
@@ -63,44 +57,35 @@ impl ManagedObjects {
 
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
-        let mut watches = self.watches.lock();
-        let gvk = resource.gvk();
-        let key = (gvk.clone(), client.account.clone());
-        if watches.contains_key(&key) {
-            return;
-        }
-        let selection = Selection::all(resource.clone())
-            .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
-            .metadata_only();
-        let (left, enqueuer) = (Arc::clone(&self.left), self.enqueuer.lock().clone());
-        let kind = gvk;
-        let watch = Cache::builder(selection, project).subscribe(move |change| {
-            let key = ObjectKey { gvk: kind.clone(), name: change.key.clone() };
-            let left = left.lock().get(&key).copied();
-            if let Some(enqueuer) = &enqueuer {
-                enqueue(enqueuer, change, left);
-            }
+        self.watches.watch(resource, client, || {
+            let selection = Selection::all(resource.clone())
+                .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
+                .metadata_only();
+            let (left, enqueuer) = (Arc::clone(&self.left), self.enqueuer.lock().clone());
+            let gvk = resource.gvk();
+            Cache::builder(selection, project).subscribe(move |change| {
+                let key = ObjectKey { gvk: gvk.clone(), name: change.key.clone() };
+                let left = left.lock().get(&key).copied();
+                if let Some(enqueuer) = &enqueuer {
+                    enqueue(enqueuer, change, left);
+                }
+            })
         });
-        let stop = self.stop.child_token();
-        let cache = watch.start(&client.cluster, stop.clone());
-        watches.insert(key, AccountWatch { cache, _stop: stop.drop_guard() });
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.
     pub(crate) fn end_watches(&self, account: &str) {
-        self.watches.lock().retain(|(_, of), _| of != account);
+        self.watches.end(account);
     }
 
     /// Whether each of these objects is as the controller left it, as far as the watches know.
     pub(super) fn are_untouched(&self, account: &str, objects: &BTreeSet<ObjectKey>) -> bool {
-        let (watches, left) = (self.watches.lock(), self.left.lock());
         objects.iter().all(|key| {
-            let watch = watches.get(&(key.gvk.clone(), account.to_owned()));
-            let Some(watch) = watch else { return false };
-            let current = watch.cache.get(&key.name).map(|object| object.digest);
-            let left = left.get(key).copied();
+            let Some(watch) = self.watches.get(&key.gvk, account) else { return false };
+            let current = watch.get(&key.name).map(|object| object.digest);
+            let left = self.left.lock().get(key).copied();
             // A watch that has not begun knows nothing.
-            left.is_some() && (current == left || !watch.cache.is_synced())
+            left.is_some() && (current == left || !watch.is_synced())
         })
     }
 }

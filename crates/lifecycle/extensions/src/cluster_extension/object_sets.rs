@@ -80,13 +80,7 @@ impl Attempt<'_> {
         let (sets, account) = match self.begin_with_object_sets(cache, given).await {
             Ok(begun) => begun,
             Err(failure) => {
-                let outcome = Outcome {
-                    installed: Installed::Unknown(failure.message().to_owned()),
-                    progress: failure.progress(),
-                    deprecations: Deprecations::Unchanged,
-                    revisions: None,
-                };
-                return (outcome, Err(failure));
+                return (Outcome::unknown(&failure), Err(failure));
             }
         };
         let (deprecations, applied) = if awaits_first_report(&sets) {
@@ -139,17 +133,13 @@ impl Attempt<'_> {
             let applied = Box::pin(self.apply_bundle((cache, sets), account, &bundle)).await;
             return (Deprecations::Unknown, applied);
         }
-        let resolved = installed.as_ref().map(|bundle| InstalledExtensionBundle {
-            name: bundle.name.clone(),
-            version: bundle.version.clone(),
-            release: bundle.release.clone(),
-        });
+        let resolved = installed.as_ref().map(InstalledExtensionBundle::from);
         let explicit = self.context.features.explicit_releases;
         match resolve::resolve(self.extension, explicit, resolved.as_ref(), self.input) {
             Resolution::Failed(failure) => {
                 let renewed =
                     Box::pin(self.keep_object_set((cache, sets), account)).await.map(drop);
-                (Deprecations::Unknown, Err(renewals::unresolved(failure.message, renewed)))
+                (Deprecations::Unknown, Err(renewals::resolution_failure(failure.message, renewed)))
             }
             Resolution::Kept => (
                 Deprecations::Unknown,

@@ -14,7 +14,6 @@ use mainstay_permissions::{
     ExtensionApplier, GrantedRules, InstallManifest, RbacObjects, RbacSubject, missing_permissions,
 };
 use serde_json::Value;
-use std::collections::HashMap;
 
 /// The kinds of RBAC objects, which give permissions.
 const RBAC: [Resource; 4] =
@@ -35,13 +34,8 @@ pub(super) async fn check_permissions(
         return Ok(());
     }
     let failed = |error: &mainstay_client::Error| Failure::retrying(api_message(error));
-    let mut resources: HashMap<Gvk, Option<Resource>> = HashMap::new();
-    for object in objects {
-        let text = |field: &str| object[field].as_str().unwrap_or_default();
-        let gvk = Gvk::from_api_version(text("apiVersion"), text("kind"));
-        let found = context.resources.find(&context.cluster, &gvk).await;
-        resources.insert(gvk, found.map_err(|error| failed(&error))?);
-    }
+    let resources = context.resources.of_objects(&context.cluster, objects).await;
+    let resources = resources.map_err(|error| failed(&error))?;
     let (name, namespace) = (&extension.metadata.name, &extension.spec.namespace);
     let resolve = |gvk: &Gvk| resources.get(gvk).cloned().flatten();
     let manifest = InstallManifest::new(objects, &resolve, namespace)

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use mainstay_objectsets::{BundleIdentity, bundle_of, revision_states};
 
 /// The failure of a resolution, during which certificates were renewed if any were due.
-pub(super) fn unresolved(message: String, renewed: Result<(), Failure>) -> Failure {
+pub(super) fn resolution_failure(message: String, renewed: Result<(), Failure>) -> Failure {
     match renewed {
         Ok(()) => Failure::retrying(message),
         Err(error) => Failure::retrying(format!("{message}; {}", error.message())),
@@ -36,7 +36,11 @@ impl Attempt<'_> {
     }
 
     /// Repairs the objects of the installed bundle, after a renewal of the certificates that are due.
-    pub(super) async fn keep(&self, account: &Account<'_>, history: History) -> Applied {
+    pub(super) async fn repair_and_renew(
+        &self,
+        account: &Account<'_>,
+        history: History,
+    ) -> Applied {
         let renew_at = self.renew_at().await?;
         if let Some(bundle) = history.installed().filter(|_| self.is_past(renew_at)) {
             let (_, objects) = Box::pin(self.install(account, history, bundle)).await?;

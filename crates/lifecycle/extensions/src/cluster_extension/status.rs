@@ -1,5 +1,6 @@
 //! The status of a ClusterExtension after a reconciliation. Plain functions of plain data.
 
+use super::failure::Failure;
 use mainstay_api::conditions::{condition, find, set_condition};
 use mainstay_api::{
     BundleMetadata, ClusterExtension, ClusterExtensionConditionType as Type,
@@ -8,7 +9,7 @@ use mainstay_api::{
 };
 use mainstay_client::EventType;
 use mainstay_objectsets::{applied_status, revision_states, set_installed};
-use mainstay_resolver::extension::PackageDeprecation;
+use mainstay_resolver::extension::{InstalledExtensionBundle, PackageDeprecation};
 use std::sync::Arc;
 
 /// The message without an installed bundle.
@@ -29,6 +30,12 @@ pub(super) struct InstalledBundle {
     pub(super) release: Option<String>,
     /// Its image as the catalog names it.
     pub(super) image: String,
+}
+
+impl From<&InstalledBundle> for InstalledExtensionBundle {
+    fn from(InstalledBundle { name, version, release, .. }: &InstalledBundle) -> Self {
+        Self { name: name.clone(), version: version.clone(), release: release.clone() }
+    }
 }
 
 /// What is installed.
@@ -75,6 +82,18 @@ pub(super) struct Outcome {
     /// The ClusterObjectSets before the reconciliation, from which the status follows; none with the Helm
     /// applier, and if they are not known.
     pub(super) revisions: Option<Arc<Vec<ClusterObjectSet>>>,
+}
+
+impl Outcome {
+    /// The result of a reconciliation that failed before it was known what is installed.
+    pub(super) fn unknown(failure: &Failure) -> Self {
+        Self {
+            installed: Installed::Unknown(failure.message().to_owned()),
+            progress: failure.progress(),
+            deprecations: Deprecations::Unchanged,
+            revisions: None,
+        }
+    }
 }
 
 /// What the log and an Event say of a reconciliation.

@@ -47,6 +47,23 @@ impl Outcome {
     }
 }
 
+/// Why the objects of a set cannot be read.
+pub(super) enum Unreadable {
+    /// Only another set can help.
+    Blocked(String),
+    /// Another attempt may help.
+    Failed(String),
+}
+
+impl From<Unreadable> for Outcome {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Blocked(why) => Self::Blocked(why),
+            Unreadable::Failed(why) => Self::Failed(why),
+        }
+    }
+}
+
 /// The objects of a set as its spec and its Secrets say.
 pub(super) struct Objects {
     pub(super) phases: Vec<ResolvedPhase>,
@@ -68,14 +85,14 @@ pub(super) struct Content {
 pub(super) async fn read_objects(
     context: &Context,
     set: &ClusterObjectSet,
-) -> Result<Objects, Outcome> {
+) -> Result<Objects, Unreadable> {
     let secrets = read_secrets(context, set).await;
     let immutable = |name: &NamespacedName| {
         let secret = secrets.get(name)?.as_ref().ok()?;
         Some(secret.bool(&["immutable"]) == Some(true))
     };
     if let Some(message) = mutable_secrets_message(&set.spec, immutable) {
-        return Err(Outcome::Blocked(message));
+        return Err(Unreadable::Blocked(message));
     }
     let phases = resolve_phases(&set.spec, |reference| {
         let name = NamespacedName::new(&*reference.namespace, &*reference.name);
@@ -86,7 +103,7 @@ pub(super) async fn read_objects(
             None => SecretLookup::Failed(""),
         }
     });
-    let phases = phases.map_err(|error| Outcome::Failed(error.to_string()))?;
+    let phases = phases.map_err(|error| Unreadable::Failed(error.to_string()))?;
     let digests = observed_phases(&phases);
     Ok(Objects { phases, digests })
 }
@@ -99,10 +116,8 @@ pub(crate) async fn object_values(
     context: &Context,
     set: &ClusterObjectSet,
 ) -> Result<Vec<Value>, String> {
-    let objects = read_objects(context, set).await.map_err(|outcome| match outcome {
-        Outcome::Blocked(why) | Outcome::Failed(why) | Outcome::Invalid(why) => why,
-        Outcome::Applied(_) | Outcome::Removing | Outcome::Archived => String::new(),
-    })?;
+    let objects = read_objects(context, set).await;
+    let objects = objects.map_err(|(Unreadable::Blocked(why) | Unreadable::Failed(why))| why)?;
     let phases = objects.phases.iter().flat_map(|phase| &phase.objects);
     Ok(phases.map(|object| object.object.to_value()).collect())
 }

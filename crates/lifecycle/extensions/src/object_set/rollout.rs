@@ -258,7 +258,7 @@ impl Rollout<'_> {
         resource: &Resource,
         object: Object,
     ) -> Result<Object, ObjectFailure> {
-        if object.controller_owner().is_none_or(|owner| owner.uid != self.set.uid) {
+        if !object.is_controlled_by(&self.set.uid) {
             return Ok(object);
         }
         let patch = apply_manager_patch(&object).map_err(|error| failed(&error.to_string()))?;

@@ -6,6 +6,7 @@
 //! shows another resource version.
 
 use crate::account_client::AccountClient;
+use crate::account_watches::AccountWatches;
 use crate::context::Context;
 use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, MANAGED_BY_VALUE};
 use mainstay_api::{ApiKind, ClusterObjectSet};
@@ -15,7 +16,7 @@ use mainstay_object::{Gvk, NamespacedName, Object, Resource};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 /// An object as a watch keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,17 +52,9 @@ pub(super) enum Knowledge {
 /// The objects that sets saw last, by the name of the set.
 type SeenObjects = HashMap<Arc<str>, HashMap<ObjectId, SeenObject>>;
 
-/// A watch of one kind with the permissions of an account. It ends when this is dropped.
-struct AccountWatch {
-    cache: Cache<OwnedObject>,
-    _stop: DropGuard,
-}
-
 /// The watches, and what sets saw.
 pub(crate) struct ObjectWatches {
-    stop: CancellationToken,
-    /// By kind, and by the account whose permissions they have.
-    watches: Mutex<HashMap<(Gvk, String), AccountWatch>>,
+    watches: AccountWatches<OwnedObject>,
     seen: Arc<Mutex<SeenObjects>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
@@ -69,7 +62,8 @@ pub(crate) struct ObjectWatches {
 impl ObjectWatches {
     /// No watches yet.
     pub(crate) fn new(stop: CancellationToken) -> Self {
-        Self { stop, watches: Mutex::default(), seen: Arc::default(), enqueuer: Mutex::new(None) }
+        let watches = AccountWatches::new(stop);
+        Self { watches, seen: Arc::default(), enqueuer: Mutex::new(None) }
     }
 
     /// Sets the queue for sets whose objects change.
@@ -96,8 +90,7 @@ impl ObjectWatches {
         account: &str,
     ) -> Knowledge {
         let id = (desired.gvk(), desired.key());
-        let key = (id.0.clone(), account.to_owned());
-        let current = self.watches.lock().get(&key).and_then(|watch| watch.cache.get(&id.1));
+        let current = self.watches.get(&id.0, account).and_then(|watch| watch.get(&id.1));
         let seen = self.seen.lock();
         let last = seen.get(set).and_then(|of_set| of_set.get(&id));
         let Some(last) = last.filter(|last| *last.rollout == *rollout) else {
@@ -115,29 +108,23 @@ impl ObjectWatches {
 
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
-        let mut watches = self.watches.lock();
-        let key = (resource.gvk(), client.account.clone());
-        if watches.contains_key(&key) {
-            return;
-        }
-        let selection = Selection::all(resource.clone())
-            .labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"))
-            .metadata_only();
-        let (seen, enqueuer) = (Arc::clone(&self.seen), self.enqueuer.lock().clone());
-        let kind = key.0.clone();
-        let watch = Cache::builder(selection, project).subscribe(move |change| {
-            if let Some(enqueuer) = &enqueuer {
-                enqueue(enqueuer, &kind, change, &seen);
-            }
+        self.watches.watch(resource, client, || {
+            let selection = Selection::all(resource.clone())
+                .labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"))
+                .metadata_only();
+            let (seen, enqueuer) = (Arc::clone(&self.seen), self.enqueuer.lock().clone());
+            let gvk = resource.gvk();
+            Cache::builder(selection, project).subscribe(move |change| {
+                if let Some(enqueuer) = &enqueuer {
+                    enqueue(enqueuer, &gvk, change, &seen);
+                }
+            })
         });
-        let stop = self.stop.child_token();
-        let cache = watch.start(&client.cluster, stop.clone());
-        watches.insert(key, AccountWatch { cache, _stop: stop.drop_guard() });
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.
     pub(crate) fn end_watches(&self, account: &str) {
-        self.watches.lock().retain(|(_, of), _| of != account);
+        self.watches.end(account);
     }
 }
 

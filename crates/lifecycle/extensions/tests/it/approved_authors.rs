@@ -5,7 +5,7 @@ use crate::approved_accounts::{
     ACCOUNT, BINDING, CLUSTER_ROLE, apply_rbac, approve, bind, find, labels, rules,
     wait_until_unapproved, with_package,
 };
-use crate::extensions::NAMESPACE;
+use crate::extensions::{NAMESPACE, extension};
 use crate::olm_cluster::{OlmCluster, message};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_client::{Cluster, DeleteOptions, Patch};
@@ -41,15 +41,7 @@ async fn author_of_extensions_gets_nothing_that_others_did_not_approve() {
     let (olm, controllers) = with_package(Features::standard(TrustMode::Approved)).await;
     let author = rule("olm.operatorframework.io", "clusterextensions", &["*"]);
     let author = person(&olm, "author", json!([author])).await;
-    let extension = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {"name": "ext"},
-        "spec": {
-            "namespace": NAMESPACE,
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": "a"}},
-        },
-    });
-    let extension = Object::from_value(extension).unwrap();
+    let extension = Object::from_value(extension("ext", "a", "")).unwrap();
     author.create(&CLUSTER_EXTENSION, &extension).await.unwrap();
     wait_until_unapproved(&olm, "Resources:[pods]").await;
     let wanted = approval(None, "mine", &labels(NAMESPACE), &rules(&["kept", "dropped"]));

@@ -40,7 +40,7 @@ async fn start_before_renewal(olm: &mut OlmCluster) -> Timestamp {
 /// When the certificate in the Secret ends.
 async fn end(olm: &OlmCluster) -> Timestamp {
     let serving = secret(olm, NAMESPACE, SERVING).await;
-    mainstay_certificates::dates(decoded(&serving, "tls.crt").as_bytes()).unwrap().until
+    mainstay_certificates::validity_of(decoded(&serving, "tls.crt").as_bytes()).unwrap().until
 }
 
 /// Waits until the Secret has another certificate than this one, and callers the CAs that are in it.

@@ -1,6 +1,6 @@
 //! Extensions whose annotation accepts bundles with dependencies.
 
-use crate::extensions::NAMESPACE;
+use crate::extensions::{NAMESPACE, extension};
 use crate::olm_cluster::{OlmCluster, condition, message, quiet};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_api::{CrdChannel, olm_v1_crds};
@@ -87,14 +87,7 @@ async fn cluster_with(features: Features, versions: &[Version<'_>]) -> OlmCluste
 
 /// Creates an extension of the package of its name, with this annotation unless it is empty.
 async fn extend(olm: &OlmCluster, name: &str, policy: &str) -> Object {
-    let mut extension = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {"name": name},
-        "spec": {
-            "namespace": NAMESPACE,
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": name}},
-        },
-    });
+    let mut extension = extension(name, name, "");
     if !policy.is_empty() {
         extension["metadata"]["annotations"] = json!({ANNOTATION: policy});
     }

@@ -282,7 +282,7 @@ async fn foreign_secret_in_place_of_the_keys_is_named_and_stays() {
 }
 
 /// The kinds of cert-manager, without a controller.
-async fn apply_cert_manager_kinds(olm: &OlmCluster) {
+pub(crate) async fn apply_cert_manager_kinds(olm: &OlmCluster) {
     for (plural, kind) in [("issuers", "Issuer"), ("certificates", "Certificate")] {
         let crd = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

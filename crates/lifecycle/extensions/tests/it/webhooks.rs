@@ -3,6 +3,7 @@
 use crate::bundles::{TestBundle, crd};
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::OlmCluster;
+use crate::webhook_certificates::apply_cert_manager_kinds;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_object::{Gvk, Object, builtin};
@@ -86,15 +87,7 @@ fn bundle() -> TestBundle {
 #[tokio::test]
 async fn webhooks_of_an_installed_operator_deny_change_and_convert() {
     let mut olm = OlmCluster::for_extensions().await;
-    for kind in ["Issuer", "Certificate"] {
-        let mut definition = crd(kind, &json!({}));
-        let name = format!("{}s.cert-manager.io", kind.to_lowercase());
-        definition["metadata"]["name"] = name.as_str().into();
-        definition["spec"]["group"] = "cert-manager.io".into();
-        olm.cluster.apply(Object::from_value(definition).unwrap()).await;
-        let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
-        olm.cluster.wait_for_condition(crds, None, &name, "Established").await;
-    }
+    apply_cert_manager_kinds(&olm).await;
     olm.cluster.answer_webhooks(NAMESPACE, "a-service", answer);
     bundle().store(&olm);
     olm.put_image("r.example/cat:v1", Some(&catalog(&[("a", &["1.0.0"])])));

@@ -2,8 +2,8 @@
 
 use mainstay_permissions::{
     BundleKinds, ExtensionApplier, GrantedRules, InstallManifest, InstallerNames, RbacRole,
-    RbacRule, approval_object, approval_roles, approved_roles, exact_installer, unapproved_message,
-    unapproved_rules,
+    RbacRule, approval_object, approval_roles, exact_installer, split_by_approval,
+    unapproved_message, unapproved_rules,
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,8 @@ fn approval_suffices_for_the_exact_roles_of_both_appliers() {
     for applier in [ExtensionApplier::Helm, ExtensionApplier::WatchedObjectSets] {
         let roles = exact_installer(&manifest, &names, &applier).roles;
         assert_eq!(unapproved_rules(&approved, &roles).unwrap(), [], "{applier:?}");
-        assert_eq!(approved_roles(&approved, roles.clone()).unwrap(), roles, "{applier:?}");
+        let split = split_by_approval(&approved, roles.clone()).unwrap();
+        assert_eq!(split, (roles, vec![]), "{applier:?}");
     }
     let labels = json!({
         "mainstay.dev/approves-extension": "tea", "mainstay.dev/approves-namespace": "kitchen",
@@ -93,7 +94,7 @@ fn role_that_is_approved_in_part_keeps_that_part_and_the_message_lists_the_rest(
         ],
     )]);
     let roles = vec![role("", wanted.clone()), role("x", vec![wanted[2].clone()])];
-    let kept = approved_roles(&approved, roles.clone()).unwrap();
+    let (kept, missing) = split_by_approval(&approved, roles.clone()).unwrap();
     // The role of the namespace has nothing left.
     assert_eq!(kept.len(), 1);
     let expected = [
@@ -107,7 +108,7 @@ fn role_that_is_approved_in_part_keeps_that_part_and_the_message_lists_the_rest(
     }
     assert_eq!(found, expected);
     assert_eq!(unapproved_rules(&approved, &kept).unwrap(), []);
-    let missing = unapproved_rules(&approved, &roles).unwrap();
+    assert_eq!(unapproved_rules(&approved, &roles).unwrap(), missing);
     assert_eq!(
         unapproved_message("tea", &missing),
         "pre-authorization failed: the bundle needs permissions that are not approved (to approve them: mainstay extension approve tea):

@@ -100,7 +100,7 @@ impl ServingCas {
     /// The hash of each current CA certificate, by Deployment.
     pub(crate) fn hashes(&self) -> BTreeMap<String, String> {
         let hash_of = |(deployment, pem): (&String, &String)| {
-            (deployment.clone(), certificate::hash(pem.as_bytes()))
+            (deployment.clone(), certificate::sha256_hex(pem.as_bytes()))
         };
         self.ca_certificates.iter().map(hash_of).collect()
     }
@@ -174,13 +174,13 @@ impl ServingInstaller<'_> {
             !due && certificate.is_fresh(now)
                 && certificate.annotated_ca_hash == certificate.ca_hash
         });
-        if let (Some(secret), Some((_, until))) =
+        if let (Some(secret), Some(validity)) =
             (&found, good.and_then(|certificate| certificate.validity))
         {
             let ca_certificate = certificate::decoded(secret, certificate::CA_CERTIFICATE);
             let ca_certificate = String::from_utf8_lossy(&ca_certificate).into_owned();
             all.ca_certificates.insert(server.deployment.clone(), ca_certificate);
-            all.until(until);
+            all.until(validity.until);
             all.renewed |=
                 good.is_some_and(|certificate| check::is_unrecorded(self.csv, certificate));
             let own = self.csv.metadata.uid.as_str();
@@ -215,9 +215,9 @@ impl ServingInstaller<'_> {
         // The next reconciliation must see the new certificate.
         self.context.caches.certificates.wait_for_revision(&revision).await;
         all.ca_certificates.insert(server.deployment.clone(), new_certificate.authority);
-        let until = CertificateSecret::of(&secret).and_then(|certificate| certificate.validity);
-        if let Some((_, until)) = until {
-            all.until(until);
+        let validity = CertificateSecret::of(&secret).and_then(|certificate| certificate.validity);
+        if let Some(validity) = validity {
+            all.until(validity.until);
         }
         all.renewed = true;
         Ok(())

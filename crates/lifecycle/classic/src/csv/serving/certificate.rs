@@ -8,11 +8,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::names;
-use mainstay_certificates::{BACKDATED, Request, Usages, Validity, create_ca, dates, sign};
+use mainstay_certificates::{
+    BACKDATED, CertificateRequest, Usages, Validity, create_ca, server_validity, sign, validity_of,
+};
 use mainstay_object::{Object, OwnerReference};
 
 pub use mainstay_certificates::MakeError;
-pub(crate) use mainstay_certificates::hash;
+pub(crate) use mainstay_certificates::sha256_hex;
 
 /// The lifetime of a certificate: two years.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(730 * 24);
@@ -42,7 +44,7 @@ impl std::fmt::Debug for ServingCertificate {
     /// Prints no keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServingCertificate")
-            .field("authority", &hash(self.authority.as_bytes()))
+            .field("authority", &sha256_hex(self.authority.as_bytes()))
             .finish_non_exhaustive()
     }
 }
@@ -69,7 +71,7 @@ pub fn make(
 ) -> Result<ServingCertificate, MakeError> {
     let hosts = hosts(service, namespace);
     let validity = Validity::starting(now, LIFETIME);
-    let request = |name| Request {
+    let request = |name| CertificateRequest {
         organization: Some(ORGANIZATION),
         name,
         usages: Usages::ServerAndClient,
@@ -96,7 +98,7 @@ pub(crate) struct CertificateSecret {
     pub(crate) readable: bool,
     /// When the certificate is valid: signed by the CA, with the names of the Service, and with its
     /// key. None if it is invalid.
-    pub(crate) validity: Option<(Timestamp, Timestamp)>,
+    pub(crate) validity: Option<Validity>,
 }
 
 impl CertificateSecret {
@@ -105,23 +107,26 @@ impl CertificateSecret {
         let service = object.name().strip_suffix(super::CERTIFICATE_SUFFIX)?;
         let field = |name: &str| decoded(object, name);
         let (ca, certificate) = (field(CA_CERTIFICATE), field(CERTIFICATE));
+        let hosts = hosts(service, object.namespace());
         Some(Self {
             owners: object.owner_references(),
-            ca_hash: hash(&ca),
+            ca_hash: sha256_hex(&ca),
             annotated_ca_hash: object.annotation(names::CA_HASH).unwrap_or_default().to_owned(),
-            readable: dates(&certificate).is_some(),
-            validity: validity(&ca, &certificate, &field(KEY), service, object.namespace()),
+            readable: validity_of(&certificate).is_some(),
+            validity: server_validity(&ca, &certificate, &field(KEY), &hosts),
         })
     }
 
     /// When a valid certificate was created.
     pub(crate) fn made_at(&self) -> Option<Timestamp> {
-        self.validity.and_then(|(from, _)| from.checked_add(BACKDATED).ok())
+        self.validity.and_then(|validity| validity.from.checked_add(BACKDATED).ok())
     }
 
     /// Whether the certificate is valid now and not due for replacement.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
-        self.validity.is_some_and(|(from, until)| from <= now && now < rotation(until))
+        let is_fresh =
+            |validity: Validity| validity.contains(now) && now < rotation(validity.until);
+        self.validity.is_some_and(is_fresh)
     }
 }
 
@@ -130,18 +135,6 @@ pub(crate) fn decoded(secret: &Object, field: &str) -> Vec<u8> {
     use base64::Engine as _;
     let text = secret.str(&["data", field]).unwrap_or_default();
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
-}
-
-fn validity(
-    ca: &[u8],
-    certificate: &[u8],
-    key: &[u8],
-    service: &str,
-    namespace: &str,
-) -> Option<(Timestamp, Timestamp)> {
-    let hosts = hosts(service, namespace);
-    let valid = mainstay_certificates::server_validity(ca, certificate, key, &hosts)?;
-    Some((valid.from, valid.until))
 }
 
 #[cfg(test)]
@@ -159,7 +152,7 @@ mod tests {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let mut secret = Object::new(&builtin::SECRET.gvk(), name);
         secret.set(&["metadata", "namespace"], "ns".into());
-        secret.set_annotation(names::CA_HASH, hash(certificate.authority.as_bytes()));
+        secret.set_annotation(names::CA_HASH, sha256_hex(certificate.authority.as_bytes()));
         secret.set(
             &["data"],
             json!({
@@ -175,7 +168,7 @@ mod tests {
         let own = make("d-service", "ns", now()).unwrap();
         let secret = CertificateSecret::of(&secret(&own, "d-service-cert")).unwrap();
         assert_eq!(secret.ca_hash, secret.annotated_ca_hash);
-        let (from, until) = secret.validity.unwrap();
+        let Validity { from, until } = secret.validity.unwrap();
         assert_eq!(from, now() - BACKDATED);
         assert_eq!(secret.made_at(), Some(now()));
         assert_eq!(until, now() + LIFETIME);

@@ -131,7 +131,8 @@ pub(crate) fn next_rotation(
     let servers = required::servers(csv);
     let validity =
         |server: &required::Server| observed.certificates.get(&server.deployment)?.validity;
-    let lives = servers.iter().filter_map(validity).map(|(_, until)| certificate::rotation(until));
+    let lives =
+        servers.iter().filter_map(validity).map(|validity| certificate::rotation(validity.until));
     let recorded = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
     lives.chain(recorded).min()
 }
@@ -231,12 +232,15 @@ pub(crate) fn covers(live: &Value, wanted: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainstay_certificates::Validity;
 
     #[test]
     fn a_certificate_newer_than_the_status_is_not_replaced_again() {
         let time = |text: &str| text.parse::<Timestamp>().unwrap();
-        let validity = Some((time("2026-01-01T09:00:00Z"), time("2028-01-01T10:00:00Z")));
-        let certificate = CertificateSecret { validity, ..CertificateSecret::default() };
+        let validity =
+            Validity { from: time("2026-01-01T09:00:00Z"), until: time("2028-01-01T10:00:00Z") };
+        let certificate =
+            CertificateSecret { validity: Some(validity), ..CertificateSecret::default() };
         assert_eq!(certificate.made_at(), Some(time("2026-01-01T10:00:00Z")));
         let mut csv = ClusterServiceVersion::new("ns", "v");
         for (recorded, unrecorded) in [

@@ -73,7 +73,7 @@ pub(super) fn secret(
     let mut object = owned(csv, &builtin::SECRET, &server.secret());
     object.set_annotation(
         names::CA_HASH,
-        certificate::hash(serving_certificate.authority.as_bytes()),
+        certificate::sha256_hex(serving_certificate.authority.as_bytes()),
     );
     object.set_annotation(OWNING_COMPONENT, "Operator Framework / operator-lifecycle-manager");
     object.set(&["type"], "kubernetes.io/tls".into());

@@ -34,7 +34,7 @@ fn ca_hashes_of(bundle: Option<&Value>) -> Vec<String> {
     let text = bundle.and_then(Value::as_str).unwrap_or_default();
     let bytes = STANDARD.decode(text).unwrap_or_default();
     let blocks = blocks(&String::from_utf8_lossy(&bytes));
-    blocks.iter().map(|block| certificate::hash(block.as_bytes())).collect()
+    blocks.iter().map(|block| certificate::sha256_hex(block.as_bytes())).collect()
 }
 
 fn labels(object: &Object) -> BTreeMap<String, String> {
@@ -287,7 +287,7 @@ mod tests {
         }))
         .unwrap();
         let configuration = WebhookConfiguration::of(&object).unwrap();
-        assert_eq!(configuration.ca_hashes, [certificate::hash(one.as_bytes())]);
+        assert_eq!(configuration.ca_hashes, [certificate::sha256_hex(one.as_bytes())]);
         assert_eq!(configuration.webhooks, [json!({"name": "x", "clientConfig": {}})]);
     }
 }

@@ -11,6 +11,7 @@ use crate::csv::requirements;
 use crate::csv::scenario::{Scenario, decision_text, pending, time};
 use crate::fields::Crd;
 use mainstay_api::{CsvPhase, CsvReason, InstallMode, InstallModeType, names};
+use mainstay_certificates::Validity;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +122,7 @@ fn serving_scenario() -> Scenario {
         ca_hash: "h".into(),
         annotated_ca_hash: "h".into(),
         readable: true,
-        validity: Some((at(0), at(1_000_000))),
+        validity: Some(Validity { from: at(0), until: at(1_000_000) }),
         ..CertificateSecret::default()
     };
     let api = ApiService {

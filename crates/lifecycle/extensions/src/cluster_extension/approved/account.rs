@@ -5,16 +5,17 @@ use super::watched::{AccountState, ApprovedAccounts};
 use crate::account_client::AccountClient;
 use crate::cluster_extension::failure::Failure;
 use crate::context::Context;
+use crate::resources::kind_of;
 use mainstay_api::ClusterExtension;
 use mainstay_controller::api_message;
-use mainstay_object::{Gvk, Resource};
+use mainstay_object::Gvk;
 use mainstay_permissions::{
     ExtensionApplier, InstallManifest, InstallerNames, InstallerObjects, RbacRole, ScopedRules,
-    TooManyPermissions, approved_roles, exact_installer, unapproved_message, unapproved_rules,
+    TooManyPermissions, exact_installer, split_by_approval, unapproved_message, unapproved_rules,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Whether the account may do what an attempt is about to do.
 pub(in crate::cluster_extension) enum Access {
@@ -70,14 +71,13 @@ impl<'a> ApprovedAccount<'a> {
         objects: &[Value],
     ) -> Result<Access, Failure> {
         if objects.is_empty() {
-            self.keep(None).await?;
+            self.set_roles(None).await?;
             return self.access(&[]);
         }
         let roles = self.exact_roles(objects, &[]).await?;
         let approved = self.accounts.approved(self.extension);
-        let missing = unapproved_rules(&approved, &roles).map_err(too_many)?;
-        let roles = approved_roles(&approved, roles).map_err(too_many)?;
-        self.keep(Some(roles)).await?;
+        let (roles, missing) = split_by_approval(&approved, roles).map_err(too_many)?;
+        self.set_roles(Some(roles)).await?;
         self.access(&missing)
     }
 
@@ -94,7 +94,7 @@ impl<'a> ApprovedAccount<'a> {
         let approved = self.accounts.approved(self.extension);
         let missing = unapproved_rules(&approved, &roles).map_err(too_many)?;
         if missing.is_empty() {
-            self.keep(Some(roles)).await?;
+            self.set_roles(Some(roles)).await?;
         }
         self.access(&missing)
     }
@@ -119,20 +119,13 @@ impl<'a> ApprovedAccount<'a> {
         installed: &[Value],
         added: &[Value],
     ) -> Result<Vec<RbacRole>, Failure> {
-        let kind = |object: &Value| {
-            let text = |field: &str| object[field].as_str().unwrap_or_default();
-            Gvk::from_api_version(text("apiVersion"), text("kind"))
-        };
-        let mut resources: HashMap<Gvk, Option<Resource>> = HashMap::new();
-        for object in installed.iter().chain(added) {
-            let gvk = kind(object);
-            let found = self.context.resources.find(&self.context.cluster, &gvk).await;
-            let found = found.map_err(|error| Failure::retrying(api_message(&error)))?;
-            resources.insert(gvk, found);
-        }
+        let &Self { context, .. } = self;
+        let objects = installed.iter().chain(added);
+        let resources = context.resources.of_objects(&context.cluster, objects).await;
+        let resources = resources.map_err(|error| Failure::retrying(api_message(&error)))?;
         let resolve = |gvk: &Gvk| resources.get(gvk).cloned().flatten();
         // A kind that is gone has no objects.
-        let installed = installed.iter().filter(|object| resolve(&kind(object)).is_some());
+        let installed = installed.iter().filter(|object| resolve(&kind_of(object)).is_some());
         let names = self.names();
         let objects = installed.chain(added);
         let manifest = InstallManifest::new(objects, &resolve, &names.namespace)
@@ -149,13 +142,13 @@ impl<'a> ApprovedAccount<'a> {
     }
 
     /// Makes the account have these roles and no others; without roles it goes.
-    async fn keep(&self, roles: Option<Vec<RbacRole>>) -> Result<(), Failure> {
+    async fn set_roles(&self, roles: Option<Vec<RbacRole>>) -> Result<(), Failure> {
         // An attempt that fails half way is not the state of the account.
         *self.state.lock() = Some(AccountState::default());
         let objects = roles.map(|roles| InstallerObjects::new(&self.names(), roles).to_values());
         let &Self { context, accounts, extension, .. } = self;
         let writer = AccountWriter { context, accounts, extension };
-        let state = writer.keep(objects.unwrap_or_default()).await?;
+        let state = writer.write_exactly(objects.unwrap_or_default()).await?;
         *self.state.lock() = Some(state);
         Ok(())
     }

@@ -6,11 +6,12 @@
 use super::watched::{AccountState, ApprovedAccounts, KINDS};
 use crate::cluster_extension::failure::Failure;
 use crate::context::Context;
+use mainstay_api::ClusterExtension;
 use mainstay_api::names::olm_v1::INSTALLER_LABEL;
-use mainstay_api::{ApiKind as _, ClusterExtension};
 use mainstay_client::DeleteOptions;
 use mainstay_controller::{api_message, decision};
-use mainstay_object::{Object, OwnerReference, Resource, builtin};
+use mainstay_object::{Object, Resource, builtin};
+use mainstay_objectsets::ExtensionIdentity;
 use mainstay_permissions::{InstallerNames, RbacBinding, RbacRole};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -31,11 +32,11 @@ pub(crate) async fn find_account(
     let found = found.ok_or_else(|| {
         format!("service account \"{name}\" not found in namespace \"{namespace}\"")
     })?;
-    if is_controlled_by(&found, extension) { Ok(found) } else { Err(foreign(&found, extension)) }
-}
-
-fn is_controlled_by(object: &Object, extension: &ClusterExtension) -> bool {
-    object.controller_owner().is_some_and(|owner| owner.uid == extension.metadata.uid)
+    if found.is_controlled_by(&extension.metadata.uid) {
+        Ok(found)
+    } else {
+        Err(foreign(&found, extension))
+    }
 }
 
 /// The message about an object of somebody else.
@@ -71,7 +72,7 @@ impl AccountWriter<'_> {
     ///
     /// # Errors
     /// One of them belongs to somebody else, or the cluster refuses a write.
-    pub(super) async fn keep(&self, desired: Vec<Value>) -> Result<AccountState, Failure> {
+    pub(super) async fn write_exactly(&self, desired: Vec<Value>) -> Result<AccountState, Failure> {
         let mut state = AccountState::default();
         let mut kept = BTreeSet::new();
         for value in desired {
@@ -103,17 +104,8 @@ impl AccountWriter<'_> {
     fn marked(&self, value: Value) -> Result<Object, Failure> {
         let object = Object::from_value(value);
         let mut object = object.map_err(|error| Failure::retrying(error.to_string()))?;
-        let metadata = &self.extension.metadata;
-        object.set_label(INSTALLER_LABEL, &*metadata.name);
-        let kind = ClusterExtension::RESOURCE;
-        let owner = OwnerReference {
-            api_version: kind.api_version(),
-            kind: kind.kind.into_owned(),
-            name: metadata.name.clone(),
-            uid: metadata.uid.clone(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        };
+        object.set_label(INSTALLER_LABEL, &*self.extension.metadata.name);
+        let owner = ExtensionIdentity::new(self.extension, false).owner_reference();
         let owners = serde_json::to_value([owner]);
         let owners = owners.map_err(|error| Failure::retrying(error.to_string()))?;
         object.set(&["metadata", "ownerReferences"], owners);
@@ -126,7 +118,7 @@ impl AccountWriter<'_> {
         let found = cluster.find(kind, namespace, desired.name()).await;
         let found = found.map_err(|error| failed(&error))?;
         let written = match found {
-            Some(found) if !is_controlled_by(&found, self.extension) => {
+            Some(found) if !found.is_controlled_by(&self.extension.metadata.uid) => {
                 return Err(Failure::retrying(foreign(&found, self.extension)));
             }
             Some(found) if is_met(desired, &found) => return Ok(found),

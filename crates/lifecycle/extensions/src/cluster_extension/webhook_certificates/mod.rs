@@ -17,12 +17,13 @@ use self::store::CertificateStore;
 use super::failure::Failure;
 use crate::context::Context;
 use jiff::Timestamp;
+use mainstay_api::ClusterExtension;
 use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
-use mainstay_api::{ClusterExtension, resources};
 use mainstay_bundle::render::{IssuedCertificates, WebhookServing};
-use mainstay_certificates::hash;
+use mainstay_certificates::sha256_hex;
 use mainstay_controller::api_message;
-use mainstay_object::{Object, OwnerReference, builtin};
+use mainstay_object::{Object, builtin};
+use mainstay_objectsets::ExtensionIdentity;
 
 /// What the name of a Secret with the certificates of an extension ends with.
 const SUFFIX: &str = "-webhook-certificates";
@@ -42,7 +43,7 @@ fn secret_name(extension: &str) -> String {
         return format!("{extension}{SUFFIX}");
     }
     // Too long for a release; with ClusterObjectSets, names may have this length.
-    let digest = &hash(extension.as_bytes())[..16];
+    let digest = &sha256_hex(extension.as_bytes())[..16];
     let room = MAX_NAME - SUFFIX.len() - digest.len() - 1;
     format!("{}-{digest}{SUFFIX}", &extension[..extension.floor_char_boundary(room)])
 }
@@ -94,12 +95,8 @@ async fn find(context: &Context, extension: &ClusterExtension) -> Result<Option<
     let (name, namespace) = (secret_name(&extension.metadata.name), &*context.release_namespace);
     let found = context.cluster.find(&builtin::SECRET, Some(namespace), &name).await;
     let found = found.map_err(|error| failed(extension, api_message(&error)))?;
-    let uid = &extension.metadata.uid;
-    let is_ours = |secret: &Object| {
-        secret.controller_owner().is_some_and(|controller| controller.uid == *uid)
-    };
     match found {
-        Some(secret) if !is_ours(&secret) => {
+        Some(secret) if !secret.is_controlled_by(&extension.metadata.uid) => {
             let why = format!(
                 "it exists in namespace \"{namespace}\" and does not belong to this \
                  ClusterExtension; delete it if nothing else needs it"
@@ -125,14 +122,7 @@ async fn write(
         let mut secret = Object::new(&builtin::SECRET.gvk(), &secret_name(name));
         secret.set(&["metadata", "namespace"], context.release_namespace.clone().into());
         secret.set_label(OWNER_NAME_LABEL, &**name);
-        let owner = OwnerReference {
-            api_version: resources::CLUSTER_EXTENSION.api_version(),
-            kind: super::OWNER_KIND.to_owned(),
-            name: name.clone(),
-            uid: extension.metadata.uid.clone(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        };
+        let owner = ExtensionIdentity::new(extension, false).owner_reference();
         secret.set(&["metadata", "ownerReferences"], serde_json::json!([owner]));
         secret.set(&["type"], "Opaque".into());
         secret.set(&["data"], store.data());

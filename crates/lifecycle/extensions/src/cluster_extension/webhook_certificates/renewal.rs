@@ -10,8 +10,8 @@ use super::store::CertificateStore;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_bundle::render::WebhookServing;
 use mainstay_certificates::{
-    BACKDATED, KeyPairPem, MakeError, Request, Usages, Validity, ca_validity, create_ca, dates,
-    server_validity, sign,
+    BACKDATED, CertificateRequest, KeyPairPem, MakeError, Usages, Validity, ca_validity, create_ca,
+    server_validity, sign, validity_of,
 };
 use std::collections::BTreeSet;
 
@@ -80,8 +80,8 @@ impl Renewal {
         let due = servers.iter().enumerate().filter(|(_, server)| !is_fresh(server));
         let is_needed = |service: &str| servers.iter().any(|server| server.service == service);
         let is_kept = |pair: &KeyPairPem| {
-            let dates = dates(pair.certificate.as_bytes());
-            dates.is_some_and(|dates| now < before(dates.until, RENEW_BEFORE))
+            let validity = validity_of(pair.certificate.as_bytes());
+            validity.is_some_and(|validity| now < before(validity.until, RENEW_BEFORE))
         };
         let dropped = store.servers.iter();
         let dropped = dropped.filter(|(service, pair)| !is_needed(service) && !is_kept(pair));
@@ -129,9 +129,9 @@ impl Renewal {
     }
 }
 
-fn request(name: &str, lifetime: SignedDuration, now: Timestamp) -> Request<'_> {
+fn request(name: &str, lifetime: SignedDuration, now: Timestamp) -> CertificateRequest<'_> {
     let validity = Validity::starting(now, lifetime);
-    Request { organization: None, name, usages: Usages::Server, validity }
+    CertificateRequest { organization: None, name, usages: Usages::Server, validity }
 }
 
 /// The CA that signs: the newest one, unless callers may not trust it yet and the one before can still sign.
@@ -149,7 +149,8 @@ fn signing_ca(store: &CertificateStore, now: Timestamp) -> Option<&KeyPairPem> {
 
 /// When something in a store is due next, as far as its certificates can be read.
 pub(super) fn due(store: &CertificateStore) -> Timestamp {
-    let until = |pair: &KeyPairPem| dates(pair.certificate.as_bytes()).map(|dates| dates.until);
+    let until =
+        |pair: &KeyPairPem| validity_of(pair.certificate.as_bytes()).map(|validity| validity.until);
     let ends = |pairs: Vec<&KeyPairPem>, renew_before: SignedDuration| {
         let ends: Vec<Timestamp> = pairs.into_iter().filter_map(until).collect();
         ends.into_iter().map(move |end| before(end, renew_before))
@@ -266,7 +267,7 @@ mod tests {
             assert!(!Renewal::decide(&next, &servers, at).is_needed(), "{at}");
             assert_trusted(&store, &next);
             assert_trusted(&next, &store);
-            let validity = dates(next.servers["a-service"].certificate.as_bytes()).unwrap();
+            let validity = validity_of(next.servers["a-service"].certificate.as_bytes()).unwrap();
             for ca in next.cas() {
                 cas.insert(ca.certificate.clone());
             }

@@ -2,12 +2,13 @@
 
 mod state;
 
+use crate::approved_accounts::{approve, rules};
 use crate::extensions::{NAMESPACE, catalog};
 use crate::object_sets::experimental;
 use crate::olm_cluster::{OlmCluster, condition};
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
-use mainstay_extensions::Extensions;
+use mainstay_extensions::{Extensions, Features, TrustMode};
 use mainstay_object::{Object, builtin};
 use mainstay_testkit::TestCluster;
 use mainstay_testkit::chaos::{
@@ -46,11 +47,17 @@ enum Operation {
     Delete,
 }
 
-/// What records the versions of the extension.
+/// What records the versions of the extension, and which account writes its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Applier {
     Releases,
     ObjectSets,
+    /// With the account that the controller keeps.
+    ApprovedObjectSets,
+}
+
+impl Applier {
+    const ALL: [Self; 3] = [Self::Releases, Self::ObjectSets, Self::ApprovedObjectSets];
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +73,12 @@ impl FaultScenario for Work {
         let Self(operation, applier) = *self;
         let mut olm = match applier {
             Applier::Releases => OlmCluster::for_extensions().await,
-            Applier::ObjectSets => experimental().await,
+            Applier::ObjectSets | Applier::ApprovedObjectSets => experimental().await,
         };
+        if applier == Applier::ApprovedObjectSets {
+            olm.features = Features::object_sets(TrustMode::Approved);
+            approve(&olm, rules(&["kept", "dropped", "added"])).await;
+        }
         olm.put_bundle("a", "1.0.0", &["kept", "dropped"]);
         olm.put_bundle("a", "2.0.0", &["kept", "added"]);
         olm.put_image(V1, Some(&catalog(&[("a", &["1.0.0"])])));
@@ -99,7 +110,7 @@ impl FaultScenario for Work {
                 let is_restored =
                     |config: &Object| config.str(&["data", "version"]) == Some("2.0.0");
                 olm.cluster.wait_for(config, namespace, "kept", is_restored).await;
-                if applier == Applier::ObjectSets {
+                if applier != Applier::Releases {
                     let is_archived = |set: &Object| condition(set, "Progressing").1 == "Archived";
                     olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, "ext-1", is_archived).await;
                 }
@@ -139,7 +150,7 @@ async fn each_request_with_object_sets_may_fail_in_any_way() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_connections_change_nothing() {
-    for applier in [Applier::Releases, Applier::ObjectSets] {
+    for applier in Applier::ALL {
         for operation in EACH {
             assert_survives_bad_connections(&Work(operation, applier), 2, 200).await;
         }
@@ -148,7 +159,7 @@ async fn bad_connections_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_after_any_write_changes_nothing() {
-    for applier in [Applier::Releases, Applier::ObjectSets] {
+    for applier in Applier::ALL {
         for operation in [Operation::Install, Operation::Upgrade] {
             assert_survives_kill_after_each_write(&Work(operation, applier), 8).await;
         }

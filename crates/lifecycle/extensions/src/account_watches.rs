@@ -1,0 +1,55 @@
+//! Watches of kinds of objects, each with the permissions of an account.
+
+use crate::account_client::AccountClient;
+use mainstay_client::{Cache, CacheBuilder};
+use mainstay_object::{Gvk, Resource};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// One watch for each kind and account. All end with the process, and those of an account with it.
+pub(crate) struct AccountWatches<T> {
+    stop: CancellationToken,
+    /// By kind and account.
+    watches: Mutex<HashMap<(Gvk, String), AccountWatch<T>>>,
+}
+
+/// A watch of one kind. It ends when this is dropped.
+struct AccountWatch<T> {
+    cache: Cache<T>,
+    _stop: DropGuard,
+}
+
+impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
+    /// No watches yet. They end with `stop`.
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self { stop, watches: Mutex::default() }
+    }
+
+    /// Watches a kind with the permissions of an account, if that is not done yet.
+    pub(crate) fn watch(
+        &self,
+        resource: &Resource,
+        client: &AccountClient,
+        cache: impl FnOnce() -> CacheBuilder<T>,
+    ) {
+        let key = (resource.gvk(), client.account.clone());
+        self.watches.lock().entry(key).or_insert_with(|| {
+            let stop = self.stop.child_token();
+            let cache = cache().start(&client.cluster, stop.clone());
+            AccountWatch { cache, _stop: stop.drop_guard() }
+        });
+    }
+
+    /// The objects of a kind that an account sees; none if they are not watched.
+    pub(crate) fn get(&self, kind: &Gvk, account: &str) -> Option<Cache<T>> {
+        let watches = self.watches.lock();
+        let watch = watches.get(&(kind.clone(), account.to_owned()))?;
+        Some(watch.cache.clone())
+    }
+
+    /// Ends the watches with the permissions of an account, which goes with its extension.
+    pub(crate) fn end(&self, account: &str) {
+        self.watches.lock().retain(|(_, of), _| of != account);
+    }
+}
