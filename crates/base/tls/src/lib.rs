@@ -1,14 +1,19 @@
-//! TLS configuration of clients, and of servers that verify client certificates themselves.
+//! TLS configuration of clients and servers.
 //!
 //! The crypto provider is ring everywhere.
 //!
 //! ```text
 //! builder ─┬─ with roots ─────────────────────────────────────────► ClientConfig
 //!          └─ CertificateVerifier ─ Verifier (checks signatures) ─► ClientConfig
+//! ServerTls (a profile) ─ builder ────────────────────────────────► ServerConfig
 //! ```
 //!
 //! A [`CertificateVerifier`] decides about certificates only. That the peer has the key of its
 //! certificate is verified in any case, also with [`AnyCertificate`].
+
+mod server;
+
+pub use server::{ServerTls, TlsProfileError};
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -7,9 +7,11 @@ use crate::args::{
 };
 use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
+use crate::serving::server_tls;
 pub use crate::serving::{PackagesAddresses, PodImages, TlsFiles};
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_image::reference::ImageReference;
+use mainstay_tls::ServerTls;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -108,6 +110,8 @@ pub struct RunSettings {
     pub catalogs_listen: Option<SocketAddr>,
     /// The TLS files of health and metrics, if set.
     pub tls_files: Option<TlsFiles>,
+    /// What all TLS servers offer.
+    pub tls: ServerTls,
     /// The images of catalog pods.
     pub images: PodImages,
     /// Notes about flags without effect.
@@ -234,6 +238,7 @@ impl RunSettings {
             )?,
             catalogs_listen: arguments.catalogs_listen,
             tls_files: TlsFiles::check(&arguments.upstream)?,
+            tls: server_tls(&arguments.upstream)?,
             images: PodImages::of(&arguments.upstream),
             notes: arguments.upstream.notes(),
             unpack_timeout: arguments.bundle_unpack_timeout,

@@ -1,7 +1,8 @@
 //! Serving options of `run`, checked: package addresses, TLS files and pod images.
 
-use crate::upstream::UpstreamArguments;
+use crate::upstream::{CUSTOM_PROFILE, CUSTOM_PROFILE_FLAGS, UpstreamArguments};
 use mainstay_cause::Cause;
+use mainstay_tls::ServerTls;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -84,6 +85,29 @@ impl TlsFiles {
     }
 }
 
+/// What TLS servers offer, by the flags of OLM v1.
+///
+/// # Errors
+/// A value is unknown, or nothing would be left.
+pub(crate) fn server_tls(upstream: &UpstreamArguments) -> Result<ServerTls, Cause> {
+    let list = |flag: &str| -> Vec<&str> {
+        let items = upstream.value(flag).unwrap_or_default().split(',').map(str::trim);
+        items.filter(|item| !item.is_empty()).collect()
+    };
+    let profile = upstream.value("tls-profile").unwrap_or("intermediate");
+    let tls = if profile == CUSTOM_PROFILE {
+        let [version, ciphers, curves] = CUSTOM_PROFILE_FLAGS;
+        ServerTls::custom(upstream.value(version), &list(ciphers), &list(curves))
+    } else {
+        ServerTls::profile(profile)
+    };
+    tls.map_err(|error| {
+        Cause::new("the TLS profile cannot be used")
+            .because(Cause::new(error.to_string()))
+            .remedy("correct the flags --tls-profile and --tls-custom-*")
+    })
+}
+
 /// The configured images of catalog pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodImages {
@@ -158,6 +182,34 @@ mod tests {
                 PackagesAddresses::check(said, listens, &upstream).unwrap_err().to_string();
             assert!(refused.contains(text), "{refused}");
         }
+    }
+
+    #[test]
+    fn servers_offer_what_the_tls_profile_has() {
+        // shows OLMV1-56
+        let offered = |words: &[&str]| server_tls(&given(words).2).map(|tls| format!("{tls:?}"));
+        let default = offered(&[]).unwrap();
+        assert!(default.contains("TLSv1_2") && default.contains("secp384r1"), "{default}");
+        assert!(!offered(&["--tls-profile", "modern"]).unwrap().contains("TLSv1_2"));
+        let suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+        let custom = offered(&[
+            "--tls-profile=custom",
+            "--tls-custom-version=TLSv1.2",
+            &format!("--tls-custom-ciphers={suite},TLS_AES_128_GCM_SHA256"),
+            "--tls-custom-curves=prime256v1",
+        ]);
+        let custom = custom.unwrap();
+        assert!(custom.contains("TLSv1_2") && custom.contains(suite), "{custom}");
+        assert!(!custom.contains("AES_256") && !custom.contains("X25519"), "{custom}");
+        for (words, text) in [
+            (&["--tls-profile", "new"][..], "unknown TLS profile"),
+            (&["--tls-profile", "custom", "--tls-custom-ciphers", "X"], "unknown cipher \"X\""),
+        ] {
+            let refused = offered(words).unwrap_err().to_string();
+            assert!(refused.contains(text), "{refused}");
+        }
+        let notes = given(&["--tls-custom-version", "TLSv1.3"]).2.notes();
+        assert_eq!(notes, ["--tls-custom-version has no effect without --tls-profile custom"]);
     }
 
     #[test]

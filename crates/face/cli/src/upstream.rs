@@ -41,6 +41,12 @@ const LIMITS: &str = "the package server has fixed limits";
 const SOCKET: &str = "the socket options of the package server are fixed";
 const AUDIT: &str = "the audit log of the API server has the requests for packages";
 
+/// The TLS profile whose versions, cipher suites and curves flags name.
+pub(crate) const CUSTOM_PROFILE: &str = "custom";
+/// The flags of that profile.
+pub(crate) const CUSTOM_PROFILE_FLAGS: [&str; 3] =
+    ["tls-custom-version", "tls-custom-ciphers", "tls-custom-curves"];
+
 /// Every upstream flag that `run` does not have itself.
 const FLAGS: &[(&str, FlagValue, Effect)] = &[
     // Flags of both operators, and some of the package server.
@@ -62,6 +68,28 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         ),
     ),
     ("tls-key", Value("FILE"), Applied("Private key of the certificate in --tls-cert")),
+    (
+        "tls-profile",
+        Value("PROFILE"),
+        Applied(
+            "What all TLS servers offer: old, intermediate, modern (TLS 1.3 only) or custom [default: intermediate]",
+        ),
+    ),
+    (
+        "tls-custom-version",
+        Value("VERSION"),
+        Applied("With --tls-profile custom, the lowest version: TLSv1.2 or TLSv1.3"),
+    ),
+    (
+        "tls-custom-ciphers",
+        Value("LIST"),
+        Applied("With --tls-profile custom, the cipher suites by their names in Go"),
+    ),
+    (
+        "tls-custom-curves",
+        Value("LIST"),
+        Applied("With --tls-profile custom, the curves: X25519, prime256v1, secp384r1"),
+    ),
     (
         "client-ca",
         Value("FILE"),
@@ -124,12 +152,16 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     (
         "tls-min-version",
         Value("VERSION"),
-        Ignored("the package server supports TLS 1.2 and 1.3, with secure cipher suites only"),
+        Ignored(
+            "the servers support TLS 1.2 and 1.3, with secure cipher suites only; --tls-profile restricts that",
+        ),
     ),
     (
         "tls-cipher-suites",
         Value("LIST"),
-        Ignored("the package server supports TLS 1.2 and 1.3, with secure cipher suites only"),
+        Ignored(
+            "the servers support TLS 1.2 and 1.3, with secure cipher suites only; --tls-profile restricts that",
+        ),
     ),
     (
         "disable-http2-serving",
@@ -206,10 +238,14 @@ impl UpstreamArguments {
 
     /// A note for each given flag without effect.
     pub(crate) fn notes(&self) -> Vec<String> {
+        let is_custom = self.value("tls-profile") == Some(CUSTOM_PROFILE);
         let given = FLAGS.iter().filter(|(name, ..)| self.0.contains_key(name));
         given
             .filter_map(|(name, _, effect)| match effect {
                 Ignored(why) => Some(format!("--{name} has no effect: {why}")),
+                Applied(_) if CUSTOM_PROFILE_FLAGS.contains(name) && !is_custom => {
+                    Some(format!("--{name} has no effect without --tls-profile custom"))
+                }
                 Applied(_) => None,
             })
             .collect()

@@ -97,9 +97,10 @@ impl Server {
         } else {
             keys()?
         };
-        let tls = pki
-            .server_config()
-            .map_err(|error| Cause::new("TLS cannot be set up").because(chain(&error)))?;
+        let unusable_tls = |why: Cause| Cause::new("TLS cannot be set up").because(why);
+        let builder =
+            run.tls.builder().map_err(|error| unusable_tls(Cause::new(error.to_string())))?;
+        let tls = pki.server_config_from(builder).map_err(|error| unusable_tls(chain(&error)))?;
         let stop = stop.child_token();
         let opened = CatalogServer::open(&addresses, &tls, &stop).await.map_err(|cause| {
             cause.remedy("choose another address with --catalogs-listen ADDR:PORT; port 0 selects a free port")

@@ -3,6 +3,7 @@
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::config::TlsFiles;
 use mainstay_gocompat::io_error_text;
+use mainstay_tls::ServerTls;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -16,17 +17,15 @@ use std::time::SystemTime;
 
 /// The TLS configuration of a listener with these certificate files. New connections use the files'
 /// current content.
-pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Cause> {
+pub(super) fn server_config(files: &TlsFiles, tls: &ServerTls) -> Result<Arc<ServerConfig>, Cause> {
     let loaded = Mutex::new(LoadedCertificate {
         modification_times: modification_times(files),
         key: load(files)?,
     });
     let resolver = Arc::new(CertificateResolver { files: files.clone(), loaded });
-    let builder = ServerConfig::builder_with_provider(mainstay_tls::provider())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| {
-            Cause::new("TLS cannot be set up").because(Cause::new(error.to_string()))
-        })?;
+    let builder = tls.builder().map_err(|error| {
+        Cause::new("TLS cannot be set up").because(Cause::new(error.to_string()))
+    })?;
     let mut server_config = builder.with_no_client_auth().with_cert_resolver(resolver);
     server_config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(server_config))
@@ -100,14 +99,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         let files = TlsFiles { certificate: file("tls.crt"), key: file("tls.key") };
-        let refused = || server_config(&files).unwrap_err().to_string();
+        let refused = || server_config(&files, &ServerTls::default()).unwrap_err().to_string();
         assert!(refused().contains("tls.crt: "), "{}", refused());
         let (first, second) = (self_signed(), self_signed());
         std::fs::write(&files.certificate, first.0).unwrap();
         std::fs::write(&files.key, second.1).unwrap();
         assert!(refused().contains("tls.key: "), "{}", refused());
         std::fs::write(&files.key, first.1).unwrap();
-        assert!(server_config(&files).is_ok());
+        assert!(server_config(&files, &ServerTls::default()).is_ok());
     }
 
     fn self_signed() -> (String, String) {

@@ -73,7 +73,9 @@ pub(crate) async fn run(
     let address = listener
         .local_addr()
         .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
-    let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
+    let tls_settings = run.tls_files.as_ref();
+    let tls_settings =
+        tls_settings.map(|files| certificate_files::server_config(files, &run.tls)).transpose();
     let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
     let certificates = upstream_certificates(run.profile);
@@ -113,7 +115,7 @@ pub(crate) async fn run(
     let probe_server =
         tokio::spawn(probes::serve(listener, health.clone(), tls_and_access, stop.clone()));
     let (packages_server, packages_task) =
-        packages_server.map(|listener| listener.serve(stop.clone())).transpose()?.unzip();
+        packages_server.map(|listener| listener.serve(&run.tls, stop.clone())).transpose()?.unzip();
     if runs_classic && packages_server.is_none() {
         report.say("packages    not served: name the address of this process for the cluster with --packages-address IP");
     }

@@ -36,9 +36,9 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair,
     KeyUsagePurpose, SerialNumber, date_time_ymd,
 };
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 use serving::ServingCertificateResolver;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -291,13 +291,28 @@ impl Pki {
 
     /// The TLS configuration of the listener. Client certificates are optional, since a client may
     /// have a token, and TLS checks only their keys; [`Pki::client_authority`] verifies them.
-    /// Offers HTTP/2 and HTTP/1.1.
+    /// Offers HTTP/2 and HTTP/1.1, TLS 1.2 and 1.3.
+    ///
+    /// # Errors
+    /// A certificate cannot be used.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider);
+        self.server_config_from(
+            builder.with_safe_default_protocol_versions().map_err(PkiError::Tls)?,
+        )
+    }
+
+    /// The same with the versions and cipher suites of `builder`.
+    ///
+    /// # Errors
+    /// A certificate cannot be used.
+    pub fn server_config_from(
+        &self,
+        builder: ConfigBuilder<ServerConfig, WantsVerifier>,
+    ) -> Result<Arc<ServerConfig>, PkiError> {
         let verifier = self.client_authority()?.tls_verifier();
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(PkiError::Tls)?
+        let mut config = builder
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(self.serving_certificate()?));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

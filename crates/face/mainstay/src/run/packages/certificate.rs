@@ -5,6 +5,7 @@ use mainstay_cause::Cause;
 use mainstay_classic::serving_certificate;
 use mainstay_clock::Clock;
 use mainstay_packages::SERVICE;
+use mainstay_tls::ServerTls;
 use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -80,12 +81,13 @@ impl ServingCertificate {
     }
 
     /// The TLS configuration of a listener with this certificate.
-    pub(super) fn server_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, Cause> {
-        let builder = ServerConfig::builder_with_provider(mainstay_tls::provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| {
-                Cause::new("TLS cannot be set up").because(Cause::new(error.to_string()))
-            })?;
+    pub(super) fn server_config(
+        self: &Arc<Self>,
+        tls: &ServerTls,
+    ) -> Result<Arc<ServerConfig>, Cause> {
+        let builder = tls.builder().map_err(|error| {
+            Cause::new("TLS cannot be set up").because(Cause::new(error.to_string()))
+        })?;
         let resolver: Arc<dyn ResolvesServerCert> = Arc::clone(self) as _;
         let mut server_config = builder
             .with_client_cert_verifier(mainstay_tls::any_client())
@@ -133,7 +135,7 @@ mod tests {
         assert_ne!(active(), previous);
         certificate.renew().unwrap();
         assert!(!authorities().contains(&first[0]));
-        assert!(certificate.server_config().is_ok());
+        assert!(certificate.server_config(&ServerTls::default()).is_ok());
     }
 
     #[test]

@@ -37,6 +37,7 @@ use mainstay_http::query::Query;
 use mainstay_object::{NamespacedName, Reason, Status, builtin};
 use mainstay_packages::PackageApi;
 use mainstay_port::TrackedBody;
+use mainstay_tls::ServerTls;
 use parking_lot::Mutex;
 use rustls::pki_types::UnixTime;
 use std::convert::Infallible;
@@ -117,10 +118,11 @@ impl PackagesListener {
     /// Serves until `stop`, on a task of its own.
     pub(super) fn serve(
         self,
+        tls: &ServerTls,
         stop: CancellationToken,
     ) -> Result<(PackagesServer, JoinHandle<()>), Cause> {
         let Self { listener, server } = self;
-        let tls = server.certificate.server_config()?;
+        let tls = server.certificate.server_config(tls)?;
         let limits = Limits { connections: CONNECTIONS, ..Limits::default() };
         let server_clone = server.clone();
         let service = service_fn(move |request: Request<TrackedBody>| {
