@@ -11,7 +11,7 @@
 //!   CEL rule sees are the package, the version and the APIs of the provider.
 
 use super::api_range::common_range;
-use super::package_content::{PackageBundle, PackageProperty};
+use super::package_content::{PROVIDED, PackageBundle, PackageProperty};
 use crate::candidates::MAX_LOOKUP_STEPS;
 use crate::predicate::{self, Predicate, RequirementError};
 use crate::property::{BundleProperty, Facts, OperatorApi};
@@ -124,6 +124,11 @@ impl Dependency {
     /// Whether the APIs of the cluster can decide it.
     pub fn concerns_apis(&self) -> bool {
         self.condition().is_some_and(concerns_apis)
+    }
+
+    /// Whether it is an invalid property, which nothing can meet.
+    pub const fn is_unreadable(&self) -> bool {
+        self.requirement.is_err()
     }
 
     /// Whether a provider meets it.
@@ -245,11 +250,11 @@ impl Provider {
         }
     }
 
-    /// A bundle of a catalog.
+    /// A bundle of a catalog, with what is known of it once it is installed: package, version and APIs.
     pub fn bundle(bundle: &PackageBundle) -> Self {
         let mut facts = Facts::default();
         for PackageProperty { kind, json } in &bundle.properties {
-            if !PackageBundle::is_dependency(kind) {
+            if PROVIDED.contains(&&**kind) {
                 facts.add(BundleProperty { kind, json });
             }
         }

@@ -188,7 +188,7 @@ fn read_bundle(document: &Document<'_>) -> Result<PackageBundle, serde_json::Err
             bundle.version = value.version.into();
             bundle.release = value.release.map(Into::into);
         }
-        if PackageBundle::has_use(&property.kind) {
+        if PackageBundle::is_kept_property(&property.kind) {
             let json = property.value.get().into();
             bundle.properties.push(PackageProperty { kind: property.kind.into(), json });
         }

@@ -80,7 +80,7 @@ pub struct PackageBundle {
     pub release: Option<Arc<str>>,
     /// Its image.
     pub image: Arc<str>,
-    /// Its properties, in their order, without those that only hold its manifests.
+    /// Its properties that state a package, an API or a dependency, in their order.
     pub properties: Vec<PackageProperty>,
 }
 
@@ -95,8 +95,8 @@ pub struct PackageProperty {
 
 /// The types of properties that require other operators.
 const DEPENDENCIES: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
-/// The types of properties that only hold manifests of the bundle. They can be large.
-const MANIFESTS: [&str; 2] = ["olm.bundle.object", "olm.csv.metadata"];
+/// The types of properties that meet the requirements of other operators.
+pub(super) const PROVIDED: [&str; 2] = ["olm.package", "olm.gvk"];
 
 impl PackageBundle {
     /// Whether a property of this type requires other operators.
@@ -105,8 +105,8 @@ impl PackageBundle {
     }
 
     /// Whether properties of this type are among [`Self::properties`].
-    pub(super) fn has_use(kind: &str) -> bool {
-        !MANIFESTS.contains(&kind)
+    pub(super) fn is_kept_property(kind: &str) -> bool {
+        PROVIDED.contains(&kind) || Self::is_dependency(kind)
     }
 
     /// Its properties that require other operators (SUP-05), in their order.
@@ -122,13 +122,12 @@ impl PackageBundle {
         let fields = property.as_ref().and_then(GoFields::new_or_null);
         let states_release =
             fields.is_some_and(|fields| fields.get("release").is_some_and(Value::is_string));
-        let properties =
-            bundle.properties.iter().filter(|property| Self::has_use(&property.kind)).map(
-                |property| PackageProperty {
-                    kind: property.kind.clone(),
-                    json: (&*property.json).into(),
-                },
-            );
+        let kept =
+            bundle.properties.iter().filter(|property| Self::is_kept_property(&property.kind));
+        let properties = kept.map(|property| PackageProperty {
+            kind: property.kind.clone(),
+            json: (&*property.json).into(),
+        });
         Self {
             name: bundle.name.clone(),
             version: bundle.version.to_string().into(),

@@ -73,9 +73,7 @@ impl Planner<'_> {
                 is_met.then_some(Pick { choice, provider, priority, version, is_pinned, catalog })
             })
         };
-        let ranges: Vec<&Range> =
-            demands.iter().filter_map(|demand| Some(demand.dependency.package()?.1)).collect();
-        let first = match common_range(&ranges) {
+        let first = match range_of(demands) {
             Some(range) => attempt(&range, false),
             None => Ok(None),
         };
@@ -116,19 +114,22 @@ impl Planner<'_> {
         let mut request = self.request(package);
         let demands = self.demands.get(package).map(Vec::as_slice).unwrap_or_default();
         if package != self.input.request.package {
-            let ranges: Vec<&Range> =
-                demands.iter().filter_map(|demand| Some(demand.dependency.package()?.1)).collect();
-            request.version = common_range(&ranges).unwrap_or_default();
+            request.version = range_of(demands).unwrap_or_default();
         }
         let message = failure.message.clone();
         let explained = super::super::explain::failure(&request, None, &views, failure).cause;
-        let demands = demands.iter().map(|demand| {
-            Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency))
-        });
+        let demands = demands.iter().map(Demand::cause);
         Cause::new(format!("no bundle of package {} can be chosen: {message}", quote(package)))
             .because(explained)
             .because_all(demands)
     }
+}
+
+/// The range that all demands on a package have in common; none if the API cannot express it.
+fn range_of(demands: &[Demand]) -> Option<String> {
+    let ranges: Vec<&Range> =
+        demands.iter().filter_map(|demand| Some(demand.dependency.package()?.1)).collect();
+    common_range(&ranges)
 }
 
 /// Chooses as the controller does. If several catalogs of the same priority have the package, that of the

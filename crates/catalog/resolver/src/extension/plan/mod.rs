@@ -8,7 +8,8 @@
 //!
 //! The plan is a function of its input. The version of each package is the one that the controller would
 //! choose within all ranges that dependents require, so that the plan says what will be installed. A demand
-//! that is found late changes an earlier choice: then planning starts again with all demands found so far.
+//! that is found late changes an earlier choice: then planning starts again with the demands found so far, but
+//! for those of the bundle that is replaced.
 
 mod choose;
 mod order;
@@ -22,9 +23,10 @@ use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent};
 use choose::Pick;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, VecDeque};
 
-/// How often planning starts again at most. Each start has a demand more.
+/// How often planning starts again at most. Each start has another demand.
 const MAX_ROUNDS: usize = 200;
 
 /// A ClusterCatalog with all its packages.
@@ -114,6 +116,12 @@ pub struct Demand {
     pub dependency: Dependency,
 }
 
+impl Demand {
+    fn cause(&self) -> Cause {
+        Cause::new(format!("bundle {} requires {}", self.bundle, self.dependency))
+    }
+}
+
 /// A dependency that the cluster meets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PresentDependency {
@@ -131,11 +139,19 @@ pub struct PresentDependency {
 /// Why no set of extensions satisfies all dependencies, or which choice the user has to make.
 pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause>> {
     let mut demands: BTreeMap<String, Vec<Demand>> = BTreeMap::new();
+    let providers = OnceCell::new();
     for _ in 0..MAX_ROUNDS {
-        match Planner::new(input, &demands).run() {
+        match Planner::new(input, &providers, &demands).run() {
             Ok(plan) => return Ok(plan),
             Err(Stop::Failed(cause)) => return Err(cause),
-            Err(Stop::Again(found)) => demands.entry(found.0).or_default().push(found.1),
+            Err(Stop::Again(found)) => {
+                let (package, demand, replaced) = *found;
+                // A bundle that goes demands nothing any more. If it comes again, so do its demands.
+                for known in demands.values_mut() {
+                    known.retain(|demand| demand.bundle != replaced);
+                }
+                demands.entry(package).or_default().push(demand);
+            }
         }
     }
     let cause = Cause::new(format!(
@@ -148,8 +164,8 @@ pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause
 /// Why a round of planning ends early.
 enum Stop {
     Failed(Box<Cause>),
-    /// A package that is chosen already has another demand.
-    Again(Box<(String, Demand)>),
+    /// A package that is chosen already has another demand, which replaces its bundle.
+    Again(Box<(String, Demand, String)>),
 }
 
 impl From<Cause> for Stop {
@@ -161,6 +177,8 @@ impl From<Cause> for Stop {
 /// A round of planning.
 struct Planner<'p> {
     input: &'p PlanInput<'p>,
+    /// The bundles of all catalogs as providers, by package; made when they are needed.
+    providers: &'p OnceCell<BTreeMap<&'p String, Vec<Provider>>>,
     demands: BTreeMap<String, Vec<Demand>>,
     picks: BTreeMap<String, Pick>,
     /// By package, the packages that it depends on, in the order of its dependencies.
@@ -169,9 +187,14 @@ struct Planner<'p> {
 }
 
 impl<'p> Planner<'p> {
-    fn new(input: &'p PlanInput<'p>, demands: &BTreeMap<String, Vec<Demand>>) -> Self {
+    fn new(
+        input: &'p PlanInput<'p>,
+        providers: &'p OnceCell<BTreeMap<&'p String, Vec<Provider>>>,
+        demands: &BTreeMap<String, Vec<Demand>>,
+    ) -> Self {
         Self {
             input,
+            providers,
             demands: demands.clone(),
             picks: BTreeMap::new(),
             edges: BTreeMap::new(),
@@ -245,9 +268,10 @@ impl<'p> Planner<'p> {
             self.present.push(PresentDependency { demand, source, is_pending: true });
             return Ok(None);
         }
-        if self.picks.contains_key(&package) {
+        if let Some(pick) = self.picks.get(&package) {
             // Its choice did not know of the demand.
-            return Err(Stop::Again(Box::new((package, demand))));
+            let replaced = pick.choice.bundle.to_string();
+            return Err(Stop::Again(Box::new((package, demand, replaced))));
         }
         self.note(&package, demand);
         let pick = self.pick(&package, Some(catalog))?;
@@ -265,33 +289,43 @@ impl<'p> Planner<'p> {
     /// The package that provides what no package is named for: of the highest priority, then one whose newest
     /// bundle provides it.
     fn provider_package(&self, demand: &Demand, catalog: &str) -> Result<String, Cause> {
-        let packages: BTreeSet<&String> =
-            self.input.catalogs.iter().flat_map(|catalog| catalog.packages.keys()).collect();
+        if demand.dependency.is_unreadable() {
+            return Err(self.no_provider(demand));
+        }
+        let providers = self.providers.get_or_init(|| providers(self.input.catalogs));
+        let may_provide = |(_, bundles): &(&&String, &Vec<Provider>)| {
+            bundles.iter().any(|bundle| demand.dependency.is_met_by(bundle))
+        };
         let (mut found, mut in_several) = (Vec::new(), Vec::new());
-        for package in packages.into_iter().filter(|package| self.may_provide(package, demand)) {
+        for (&package, _) in providers.iter().filter(may_provide) {
             match self.best(package, std::slice::from_ref(demand), Some(catalog)) {
                 Ok(Some(pick)) => found.push((package, pick)),
                 Err(failure) if failure.kind == ExtensionFailureKind::Ambiguous => {
-                    in_several.push(package);
+                    let competing = failure.competing_catalogs.iter();
+                    let priority = competing.map(|&at| failure.considered[at].priority).max();
+                    in_several.push((package, priority.unwrap_or_default()));
                 }
                 Ok(None) | Err(_) => {}
             }
         }
         let provides = |package: &&String| {
-            found.iter().any(|(found, _)| found == package) || in_several.contains(package)
+            found.iter().any(|(found, _)| found == package)
+                || in_several.iter().any(|(found, _)| found == package)
         };
         if let Some(preferred) = self.input.preferred.iter().find(provides) {
             return Ok(preferred.clone());
         }
         let count = found.len() + in_several.len();
-        let highest = found.iter().map(|(_, pick)| pick.priority).max();
+        let priorities = found.iter().map(|(_, pick)| pick.priority);
+        let highest = priorities.chain(in_several.iter().map(|(_, priority)| *priority)).max();
         found.retain(|(_, pick)| Some(pick.priority) == highest);
+        in_several.retain(|(_, priority)| Some(*priority) == highest);
         if found.iter().any(|(_, pick)| !pick.is_pinned) {
             found.retain(|(_, pick)| !pick.is_pinned);
         }
         match (found.as_slice(), in_several.as_slice()) {
             // Of a package in several catalogs, its choice says between which of them the user has to decide.
-            ([(package, _)], _) | ([], [package]) => Ok((*package).clone()),
+            ([(package, _)], _) | ([], [(package, _)]) => Ok((*package).clone()),
             ([], []) => Err(self.no_provider(demand)),
             (found, in_several) => {
                 let lines = found.iter().map(|(package, pick)| {
@@ -302,7 +336,7 @@ impl<'p> Planner<'p> {
                         format!("{bundle} of ClusterCatalog {catalog} (priority {priority})"),
                     )
                 });
-                let several = in_several.iter().map(|package| {
+                let several = in_several.iter().map(|(package, _)| {
                     (*package, "in several ClusterCatalogs of the same priority".to_owned())
                 });
                 let shown: Vec<(&String, String)> =
@@ -312,24 +346,18 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Whether a bundle of a package, in any catalog, meets a demand.
-    fn may_provide(&self, package: &str, demand: &Demand) -> bool {
-        let contents =
-            self.input.catalogs.iter().filter_map(|catalog| catalog.packages.get(package));
-        contents
-            .filter_map(|content| content.as_ref().ok())
-            .flat_map(PackageContent::bundles)
-            .any(|bundle| demand.dependency.is_met_by(&Provider::bundle(bundle)))
-    }
-
     /// The cause that no catalog has a provider.
     fn no_provider(&self, demand: &Demand) -> Cause {
+        let cause =
+            Cause::new("no bundle of any catalog satisfies a dependency").because(demand.cause());
+        if demand.dependency.is_unreadable() {
+            return cause.remedy("have the author of the bundle correct the property");
+        }
         let unread = self.input.catalogs.iter().filter_map(|catalog| {
             let why = catalog.catalog.read_error().filter(|_| catalog.catalog.available)?;
             Some(Cause::new(format!("ClusterCatalog {} is not read: {why}", catalog.catalog.name)))
         });
-        Cause::new(format!("no bundle of any catalog provides {}", demand.dependency))
-            .because(Cause::new(format!("bundle {} requires it", demand.bundle)))
+        cause
             .because_all(unread)
             .remedy("add a ClusterCatalog with a provider, or install the provider in another way")
     }
@@ -337,9 +365,7 @@ impl<'p> Planner<'p> {
     /// The cause that no bundle of a package meets all demands.
     fn conflict(&self, package: &str) -> Cause {
         let demands = self.demands.get(package).map(Vec::as_slice).unwrap_or_default();
-        let reasons = demands.iter().map(|demand| {
-            Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency))
-        });
+        let reasons = demands.iter().map(Demand::cause);
         let root = self.input.request;
         let is_root = root.package == package;
         let has_package =
@@ -360,7 +386,7 @@ impl<'p> Planner<'p> {
             cause = cause.because(Cause::new(format!("the catalogs have {offered}")));
         }
         cause.remedy("install another version of the dependent, with --version RANGE").remedy(
-            "or install its dependency in another way, and accept the bundle with --dependencies Ignore",
+            "or satisfy the dependency in another way, and install without --with-dependencies, with --dependencies Ignore",
         )
     }
 
@@ -388,6 +414,16 @@ impl<'p> Planner<'p> {
     }
 }
 
+/// The bundles of all catalogs as providers, by package.
+fn providers(catalogs: &[PlanCatalog]) -> BTreeMap<&String, Vec<Provider>> {
+    let mut providers: BTreeMap<&String, Vec<Provider>> = BTreeMap::new();
+    for (package, content) in catalogs.iter().flat_map(|catalog| &catalog.packages) {
+        let bundles = content.iter().flat_map(PackageContent::bundles);
+        providers.entry(package).or_default().extend(bundles.map(Provider::bundle));
+    }
+    providers
+}
+
 /// The cause that an extension of the cluster has a version that does not meet a demand.
 fn outdated(existing: &ExistingExtension, demand: &Demand) -> Cause {
     let ExistingExtension { name, version, .. } = existing;
@@ -395,7 +431,7 @@ fn outdated(existing: &ExistingExtension, demand: &Demand) -> Cause {
     let cause = Cause::new(format!(
         "ClusterExtension {name} has version {version}, which does not meet a demand"
     ))
-    .because(Cause::new(format!("bundle {} requires {}", demand.bundle, demand.dependency)));
+    .because(demand.cause());
     match demand.dependency.version_range() {
         Some(range) => {
             cause.remedy(format!("update it: mainstay extension update {name} --version '{range}'"))

@@ -30,8 +30,6 @@ pub(super) fn plan(
             }
         }
     }
-    let bundles: BTreeSet<String> =
-        picks.values().map(|pick| pick.choice.bundle.to_string()).collect();
     let place: BTreeMap<&str, usize> =
         ordered.iter().enumerate().map(|(at, package)| (package.as_str(), at)).collect();
     let step = |(at, package): (usize, &String)| {
@@ -39,17 +37,9 @@ pub(super) fn plan(
             .get(package)
             .is_some_and(|needed| needed.iter().any(|other| place.get(&**other) > Some(&at)));
         let Pick { choice, version, catalog, .. } = picks.remove(package)?;
-        let demands = demands.get(package).into_iter().flatten();
-        // Demands of bundles that were chosen in earlier rounds only do not count.
-        let needed_by = demands.filter(|demand| bundles.contains(&demand.bundle)).cloned();
-        Some(PlanStep {
-            package: package.clone(),
-            choice,
-            version,
-            catalog,
-            needed_by: needed_by.collect(),
-            needs_later,
-        })
+        let needed_by = demands.get(package).cloned().unwrap_or_default();
+        let package = package.clone();
+        Some(PlanStep { package, choice, version, catalog, needed_by, needs_later })
     };
     let steps = ordered.iter().enumerate().filter_map(step).collect();
     InstallPlan { steps, present }

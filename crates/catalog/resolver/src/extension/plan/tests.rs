@@ -187,6 +187,59 @@ fn later_demand_changes_an_earlier_choice() {
     assert_eq!(Cluster::default().steps(&catalogs), expected);
 }
 
+/// Package b gets a version in which it does not require an old d.
+#[test]
+fn demand_of_a_replaced_bundle_goes_with_it() {
+    let catalogs = |of_c: Value| {
+        let needs = ["b", "d", "c"].map(|package| needs_package(package, ">=1.0.0"));
+        let bundles = [
+            bundle("a", "1.0.0", &json!(needs)),
+            bundle("b", "1.0.0", &json!([])),
+            bundle("b", "2.0.0", &json!([needs_package("d", "<2.0.0")])),
+            bundle("c", "1.0.0", &of_c),
+            bundle("d", "1.0.0", &json!([])),
+            bundle("d", "2.0.0", &json!([])),
+        ];
+        [catalog("c", 0, &bundles)]
+    };
+    let old_b = needs_package("b", "<2.0.0");
+    let expected =
+        ["b.v1.0.0 [>=1.0.0 <2.0.0]", "d.v2.0.0 [>=1.0.0]", "c.v1.0.0 [>=1.0.0]", "a.v1.0.0 []"];
+    assert_eq!(Cluster::default().steps(&catalogs(json!([old_b]))), expected);
+    let new_d = needs_package("d", ">=2.0.0");
+    for of_c in [json!([old_b, new_d]), json!([new_d, old_b])] {
+        let steps = Cluster::default().steps(&catalogs(of_c));
+        let bundles: Vec<&str> = steps.iter().map(|step| &step[..8]).collect();
+        assert_eq!(bundles, ["b.v1.0.0", "d.v2.0.0", "c.v1.0.0", "a.v1.0.0"]);
+    }
+}
+
+/// The controller sees the package, the version and the APIs of an installed extension only.
+#[test]
+fn property_that_no_extension_shows_meets_nothing() {
+    let rule = "properties.exists(p, p.type == 'pot.size' && p.value == 'large')";
+    let large = json!({"type": "olm.constraint", "value": {"failureMessage": "no large pot", "cel": {"rule": rule}}});
+    let pot = json!([{"type": "pot.size", "value": "large"}]);
+    let catalogs =
+        [catalog("c", 0, &[bundle("a", "1.0.0", &json!([large])), bundle("b", "1.0.0", &pot)])];
+    insta::assert_snapshot!(Cluster::default().failure(&catalogs), @r#"
+    no bundle of any catalog satisfies a dependency
+      because bundle a.v1.0.0 requires one operator with constraint: "properties.exists(p, p.type == 'pot.size' && p.value == 'large')" and message: "no large pot"
+      → add a ClusterCatalog with a provider, or install the provider in another way
+    "#);
+}
+
+#[test]
+fn invalid_dependency_is_for_its_author_to_correct() {
+    let invalid = json!([{"type": "olm.constraint", "value": {}}]);
+    let catalogs = [catalog("c", 0, &[bundle("a", "1.0.0", &invalid)])];
+    insta::assert_snapshot!(Cluster::default().failure(&catalogs), @r"
+    no bundle of any catalog satisfies a dependency
+      because bundle a.v1.0.0 requires property olm.constraint, which is invalid: convert olm.constraint to resolver predicate: constraint is empty
+      → have the author of the bundle correct the property
+    ");
+}
+
 #[test]
 fn contradiction_names_each_demand() {
     let catalogs = [catalog(
@@ -209,7 +262,7 @@ fn contradiction_names_each_demand() {
       because bundle a.v1.0.0 requires package "b" in version range ">=2.0.0"
       because the catalogs have version 2.0.0, 1.0.0
       → install another version of the dependent, with --version RANGE
-      → or install its dependency in another way, and accept the bundle with --dependencies Ignore
+      → or satisfy the dependency in another way, and install without --with-dependencies, with --dependencies Ignore
     "#);
     let missing =
         [catalog("c", 0, &[bundle("a", "1.0.0", &json!([needs_package("b", ">1.0.0")]))])];
@@ -217,12 +270,12 @@ fn contradiction_names_each_demand() {
     no catalog has package "b"
       because bundle a.v1.0.0 requires package "b" in version range ">1.0.0"
       → install another version of the dependent, with --version RANGE
-      → or install its dependency in another way, and accept the bundle with --dependencies Ignore
+      → or satisfy the dependency in another way, and install without --with-dependencies, with --dependencies Ignore
     "#);
     let nobody = [catalog("c", 0, &[bundle("a", "1.0.0", &json!([needs_api("Pot")]))])];
     insta::assert_snapshot!(Cluster::default().failure(&nobody), @r"
-    no bundle of any catalog provides API Pot (x.io/v1)
-      because bundle a.v1.0.0 requires it
+    no bundle of any catalog satisfies a dependency
+      because bundle a.v1.0.0 requires API Pot (x.io/v1)
       → add a ClusterCatalog with a provider, or install the provider in another way
     ");
 }
@@ -270,6 +323,17 @@ fn provider_of_an_api_comes_from_the_catalog_of_the_highest_priority_or_is_named
     ");
     let named = Cluster { preferred: vec!["w".to_owned()], ..Cluster::default() };
     assert_eq!(named.steps(&equal), ["w.v1.0.0 []", "a.v1.0.0 []"]);
+}
+
+#[test]
+fn provider_in_several_catalogs_of_a_higher_priority_is_preferred() {
+    let user = bundle("a", "1.0.0", &json!([needs_api("Pot")]));
+    let pot = |package: &str| bundle(package, "1.0.0", &json!([provides("Pot")]));
+    let low = catalog("low", 0, &[user, pot("x")]);
+    let high = ["one", "two"].map(|name| catalog(name, 5, &[pot("y")]));
+    let [one, two] = high;
+    let failure = Cluster::default().failure(&[low, one, two]);
+    assert!(failure.contains("several catalogs could be the source of package `y`"), "{failure}");
 }
 
 #[test]

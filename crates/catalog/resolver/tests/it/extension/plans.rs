@@ -127,7 +127,7 @@ fn published_bundles_with_dependencies_are_planned() {
         ("2 dependencies cannot be satisfied", 18),
         ("3 dependencies cannot be satisfied", 21),
         ("4 dependencies cannot be satisfied", 1),
-        ("no bundle of any catalog provides API Certificate (cert-manager.io/v1)", 1),
+        ("no bundle of any catalog satisfies a dependency", 1),
         ("no bundle of package ", 2),
         ("no catalog has package ", 1),
     ];
