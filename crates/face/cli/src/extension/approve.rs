@@ -12,6 +12,7 @@
 
 use super::bundle_source::{BundleSettings, BundleSource};
 use super::input::CommandInput;
+use super::owned::object_text;
 use super::rbac::Issuer;
 use super::{
     RequestTimeout, config, find_extension, rbac, report_warnings, say, state, write_failure,
@@ -20,7 +21,7 @@ use crate::catalog::{CatalogCommandIo, Format, escape_controls, escape_controls_
 use crate::cluster::{
     ClusterArguments, ClusterWriteError, ClusterWriter, ConnectionArguments, ObjectWrite,
 };
-use crate::exit::CommandFailure;
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::image::{StoreFolder, TrustArguments};
 use crate::resolve::format_output;
 use crate::why::resolve_extension;
@@ -95,22 +96,21 @@ pub(super) async fn run<C: ClusterWriter>(
     let config = own_config.unwrap_or_else(of_spec);
     let bundles = bundles(arguments, io, &cluster, extension.as_ref()).await?;
     let needed = needed_roles(arguments, io, &names, config, &bundles).await?;
-    let approval = Approval::read(&cluster, &names).await?;
+    let approval = Approval::read(&cluster, &names, &needed.roles).await?;
     let difference = approval.difference(&needed).map_err(|error| {
         Cause::new("the permissions cannot be compared").because(Cause::new(error.to_string()))
     })?;
     print_preview(arguments, io, &names, &needed, &approval, &difference)?;
-    let writes = approval.writes(&names, &needed.roles)?;
-    if writes.is_empty() {
-        say(io, arguments.output, "all of them are approved: nothing to do");
+    if difference.is_empty() {
+        say(io, arguments.output, "the permissions are approved already: nothing to do");
         return Ok(());
     }
     let needs_confirmation = !arguments.yes && !arguments.dry_run;
     if needs_confirmation && !confirm(io, input, &arguments.name)? {
-        say(io, arguments.output, "nothing is approved: the approval is cancelled");
+        say(io, arguments.output, "the approval is cancelled: nothing is changed");
         return Ok(());
     }
-    for write in writes {
+    for write in approval.writes(&names, &needed.roles)? {
         carry_out(arguments, io, &cluster, &write).await?;
     }
     Ok(())
@@ -126,52 +126,71 @@ async fn find(
     }
     match find_extension(cluster, &arguments.name).await {
         Ok(extension) => Ok(Some(extension)),
-        Err(mut failure) => {
-            let remedy = "to approve before it exists, add --bundle DIR|IMAGE and --namespace NAME";
+        // It does not exist.
+        Err(mut failure) if failure.exit == ExitStatus::Usage => {
+            let remedy = "to approve before the ClusterExtension exists, add --bundle DIR|IMAGE and --namespace NAME";
             failure.cause = failure.cause.remedy(remedy);
             Err(failure)
         }
+        Err(failure) => Err(failure),
     }
 }
 
-/// The folders or images of the bundles whose permissions are needed: the chosen one, and the installed one, whose
-/// objects an upgrade removes.
+/// The folders or images of the bundles whose permissions are needed.
+struct Bundles {
+    /// The bundle that is to be installed.
+    chosen: String,
+    /// The installed one, if it is another one: an upgrade removes its objects.
+    installed: Option<String>,
+}
+
 async fn bundles(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
     cluster: &impl ClusterWriter,
     extension: Option<&Object>,
-) -> Result<Vec<String>, CommandFailure> {
-    let installed = extension.and_then(state::installed_image).map(str::to_owned);
-    let chosen = match (&arguments.bundle, extension) {
-        (Some(bundle), _) => bundle.clone(),
-        (None, None) => String::new(),
-        (None, Some(extension)) => {
-            let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
-            let resolution = resolve_extension(cluster, extension, &catalogs).await;
-            match (resolution.result, &installed) {
-                (Ok(choice), _) => choice.image.to_string(),
-                (Err(failure), Some(image)) => {
-                    let why = escape_controls(&failure.cause.to_string().replace('\n', " "));
-                    let _ = writeln!(
-                        io.stderr,
-                        "note: no other bundle can be chosen now, so this is about the installed one: {why}"
-                    );
-                    image.clone()
-                }
-                (Err(failure), None) => {
-                    let name = escape_controls(&arguments.name);
-                    let cause =
-                        Cause::new(format!("no bundle can be chosen for ClusterExtension {name}"));
-                    let cause = cause.because(failure.cause);
-                    return Err(cause.remedy("or name the bundle with --bundle DIR|IMAGE").into());
-                }
-            }
-        }
+) -> Result<Bundles, CommandFailure> {
+    let installed = extension.and_then(state::installed_image);
+    let chosen = match &arguments.bundle {
+        Some(bundle) => bundle.clone(),
+        None => offered_bundle(io, cluster, &arguments.name, extension, installed).await?,
     };
-    let mut bundles = vec![chosen];
-    bundles.extend(installed.filter(|image| *image != bundles[0]));
-    Ok(bundles)
+    let installed = installed.filter(|image| **image != *chosen).map(str::to_owned);
+    Ok(Bundles { chosen, installed })
+}
+
+/// The image of the bundle that the catalogs offer to an extension; of the installed one if they offer none.
+///
+/// # Errors
+/// There is neither.
+async fn offered_bundle(
+    io: &mut CatalogCommandIo<'_>,
+    cluster: &impl ClusterWriter,
+    name: &str,
+    extension: Option<&Object>,
+    installed: Option<&str>,
+) -> Result<String, CommandFailure> {
+    let mut cause = Cause::new(format!(
+        "no bundle can be chosen for ClusterExtension {}",
+        escape_controls(name)
+    ));
+    if let Some(extension) = extension {
+        let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await?;
+        let failure = match resolve_extension(cluster, extension, &catalogs).await.result {
+            Ok(choice) => return Ok(choice.image.to_string()),
+            Err(failure) => failure,
+        };
+        if let Some(image) = installed {
+            let why = escape_controls(&failure.cause.to_string().replace('\n', " "));
+            let _ = writeln!(
+                io.stderr,
+                "note: no other bundle can be chosen now, so this is about the installed one: {why}"
+            );
+            return Ok(image.to_owned());
+        }
+        cause = cause.because(failure.cause);
+    }
+    Err(cause.remedy("or name the bundle with --bundle DIR|IMAGE").into())
 }
 
 /// What an extension needs.
@@ -188,32 +207,35 @@ async fn needed_roles(
     io: &mut CatalogCommandIo<'_>,
     names: &InstallerNames,
     config: Map<String, Value>,
-    bundles: &[String],
+    bundles: &Bundles,
 ) -> Result<Needed, CommandFailure> {
     let settings = BundleSettings {
         namespace: names.namespace.clone(),
         config,
         certificates: arguments.certificates.provider(),
     };
-    let mut objects = Vec::new();
-    let mut chosen: Option<BundleSource> = None;
-    for bundle in bundles {
-        let opened = BundleSource::open(io, bundle, &arguments.store, &arguments.trust);
-        let source = Box::pin(opened).await.map_err(|mut failure| {
-            // A registry of the cluster may be out of reach from here.
-            let remedy = "or name a copy of the new bundle with --bundle DIR|IMAGE";
-            failure.cause = failure.cause.remedy(remedy);
-            failure
-        })?;
-        objects.extend(source.objects(&settings)?);
-        chosen.get_or_insert(source);
+    let chosen = open(arguments, io, &bundles.chosen).await?;
+    let mut objects = chosen.objects(&settings)?;
+    if let Some(installed) = &bundles.installed {
+        objects.extend(open(arguments, io, installed).await?.objects(&settings)?);
     }
-    let Some(source) = chosen else {
-        return Err(CommandFailure::usage(Cause::new("there is no bundle")));
-    };
-    let manifest = source.manifest_of(&objects, &settings.namespace)?;
+    let manifest = chosen.manifest_of(&objects, &settings.namespace)?;
     let roles = approval_roles(&manifest, names);
-    Ok(Needed { bundle: source.name().to_owned(), roles })
+    Ok(Needed { bundle: chosen.name().to_owned(), roles })
+}
+
+async fn open(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+    bundle: &str,
+) -> Result<BundleSource, CommandFailure> {
+    let opened = BundleSource::open(io, bundle, &arguments.store, &arguments.trust);
+    Box::pin(opened).await.map_err(|mut failure| {
+        // A registry of the cluster may be out of reach from here.
+        let remedy = "or name a copy of the new bundle with --bundle DIR|IMAGE";
+        failure.cause = failure.cause.remedy(remedy);
+        failure
+    })
 }
 
 /// What is approved for an extension on a cluster.
@@ -234,9 +256,14 @@ enum ApprovalWrite {
 }
 
 impl Approval {
+    /// Reads what is approved, and checks that the place of each needed role is free or has an approval.
+    ///
+    /// # Errors
+    /// A role of somebody else has such a place, or the cluster refuses to read roles.
     async fn read(
         cluster: &impl ClusterWriter,
         names: &InstallerNames,
+        needed: &[RbacRole],
     ) -> Result<Self, CommandFailure> {
         let InstallerNames { extension, namespace, .. } = names;
         let labels = format!(
@@ -246,17 +273,13 @@ impl Approval {
         for kind in KINDS {
             roles.extend(cluster.list(kind, None, Some(&labels)).await?);
         }
-        // A role without the labels, in the place of one that this command writes, is somebody else's.
-        let place = (&builtin::CLUSTER_ROLE, names.approval());
-        if let Some(found) = cluster.get(place.0, None, &place.1).await?
-            && !roles.iter().any(|role| is_same(role, &found))
-        {
-            let cause = Cause::new(format!("ClusterRole {} exists and is no approval", place.1));
-            return Err(CommandFailure::usage(cause.remedy(format!(
-                "delete it, or make it one: kubectl label clusterrole {} {}",
-                place.1,
-                labels.replace(',', " ")
-            ))));
+        for RbacRole { namespace, name, .. } in needed {
+            let place = (!namespace.is_empty()).then_some(namespace.as_str());
+            let found = cluster.get(role_kind(namespace), place, name).await?;
+            let found = found.filter(|found| !roles.iter().any(|role| is_same(role, found)));
+            if let Some(found) = found {
+                return Err(foreign_role(&found, &labels));
+            }
         }
         let all: Vec<RbacRole> =
             roles.iter().map(|role| RbacRole::from_value(&role.to_value())).collect();
@@ -301,6 +324,26 @@ impl Approval {
         writes.extend(own.filter(|found| !is_needed(found)).cloned().map(ApprovalWrite::Delete));
         Ok(writes)
     }
+}
+
+/// The kind of a role; the namespace of a ClusterRole is empty.
+fn role_kind(namespace: &str) -> &'static Resource {
+    let [cluster_role, role] = KINDS;
+    if namespace.is_empty() { cluster_role } else { role }
+}
+
+/// The failure that a role without the labels of an approval is in the place of one that is needed.
+fn foreign_role(found: &Object, labels: &str) -> CommandFailure {
+    let (kind, name) = (found.kind().to_lowercase(), found.name());
+    let namespace = match found.namespace() {
+        "" => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    let labels = labels.replace(',', " ");
+    let cause = Cause::new(format!("{} exists and is no approval", object_text(found)));
+    CommandFailure::usage(cause.remedy(format!(
+        "delete it, or make it one: kubectl label {kind} {name}{namespace} {labels}"
+    )))
 }
 
 /// Whether two roles have the same kind, namespace and name.
@@ -387,11 +430,8 @@ async fn carry_out(
         ApprovalWrite::Delete(object) => (ObjectWrite::Delete(object), "deleted"),
     };
     let object = request.object();
-    let kind = if object.kind() == "Role" { &builtin::ROLE } else { &builtin::CLUSTER_ROLE };
-    let place = match object.namespace() {
-        "" => format!("{} {}", object.kind(), object.name()),
-        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
-    };
+    let place = object_text(object);
+    let kind = role_kind(object.namespace());
     match cluster.write(kind, request, arguments.dry_run).await {
         Ok(accepted) => drop(report_warnings(io, accepted)),
         // Somebody else deleted it meanwhile.

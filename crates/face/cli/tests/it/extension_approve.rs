@@ -98,7 +98,7 @@ fn first_approval_shows_all_permissions_and_creates_labelled_roles() {
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(
         again.out.ends_with(
-            "compared with what is approved, it needs the same permissions\nall of them are approved: nothing to do\n"
+            "compared with what is approved, it needs the same permissions\nthe permissions are approved already: nothing to do\n"
         ),
         "{}",
         again.out
@@ -134,7 +134,7 @@ fn nothing_is_stored_without_a_confirmation_and_in_a_dry_run() {
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("confirm it with --yes"), "{}", refused.err);
     let cancelled = approve(&cluster, NEW, Some("n\n"));
-    assert!(cancelled.out.ends_with("nothing is approved: the approval is cancelled\n"));
+    assert!(cancelled.out.ends_with("the approval is cancelled: nothing is changed\n"));
     let dry = approve(&cluster, &format!("{NEW} --dry-run"), None);
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert!(dry.out.ends_with(
@@ -166,17 +166,42 @@ fn user_without_the_permissions_is_told_who_can_approve() {
 
 #[test]
 fn role_of_somebody_else_in_the_place_of_the_approval_is_not_changed() {
-    let foreign = "
+    let labels = "mainstay.dev/approves-extension=kiwi mainstay.dev/approves-namespace=fruit";
+    for (kind, namespace, place, command) in [
+        (
+            "ClusterRole",
+            "",
+            "ClusterRole kiwi-approved-permissions",
+            "kubectl label clusterrole kiwi-approved-permissions",
+        ),
+        (
+            "Role",
+            "fruit",
+            "Role fruit/kiwi-approved-permissions",
+            "kubectl label role kiwi-approved-permissions -n fruit",
+        ),
+    ] {
+        let metadata = match namespace {
+            "" => String::new(),
+            namespace => format!(", namespace: {namespace}"),
+        };
+        let foreign = format!(
+            "
 apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: kiwi-approved-permissions, uid: r1}
+kind: {kind}
+metadata: {{name: kiwi-approved-permissions, uid: r1{metadata}}}
 rules: []
-";
-    let cluster = cluster(foreign);
-    let answer = approve(&cluster, &format!("{NEW} --yes"), None);
-    assert_eq!(answer.code, 2);
-    assert!(answer.err.contains("exists and is no approval"), "{}", answer.err);
-    assert_eq!(roles(&cluster), [("ClusterRole".to_owned(), String::new(), String::new(), 0)]);
+"
+        );
+        let cluster = cluster(&foreign);
+        let answer = approve(&cluster, &format!("{NEW} --yes"), None);
+        assert_eq!(answer.code, 2);
+        assert!(answer.err.contains(&format!("{place} exists and is no approval")), "{answer:?}");
+        assert!(answer.err.contains(&format!("{command} {labels}\n")), "{answer:?}");
+        // Nothing else is written either.
+        let expected = (kind.to_owned(), namespace.to_owned(), String::new(), 0);
+        assert_eq!(roles(&cluster), [expected]);
+    }
 }
 
 #[test]
@@ -198,6 +223,8 @@ rules:
         "{}",
         answer.out
     );
+    assert!(answer.out.ends_with("nothing to do\n"), "{}", answer.out);
+    assert!(roles(&cluster).is_empty());
     let objects = cluster.objects.borrow();
     let found = objects.iter().find(|object| object.name() == "platform").map(Object::uid);
     assert_eq!(found, Some("r1"));
@@ -207,7 +234,8 @@ rules:
 fn extension_that_does_not_exist_and_one_without_a_bundle_have_remedies() {
     let missing = approve(&cluster(STATE), "melon", None);
     assert_eq!(missing.code, 2);
-    assert!(missing.err.contains("add --bundle DIR|IMAGE and --namespace NAME"), "{}", missing.err);
+    let remedy = "before the ClusterExtension exists, add --bundle DIR|IMAGE and --namespace NAME";
+    assert!(missing.err.contains(remedy), "{}", missing.err);
     let without = STATE.replace("packageName: kiwi", "packageName: melon");
     let without = without.replace("Installed bundle b successfully", "No bundle installed");
     let without = approve(&cluster(&without), "kiwi", None);
