@@ -23,7 +23,9 @@ mod operator_group;
 mod subscription;
 mod workload;
 
-pub use olm_v1::{ExtensionResolution, FetchedPackage, permission_remedy, selected_catalogs};
+pub use olm_v1::{
+    DependencyCheck, ExtensionResolution, FetchedPackage, permission_remedy, selected_catalogs,
+};
 
 use mainstay_api::names;
 use mainstay_api::resources::{

@@ -281,7 +281,8 @@ pub fn cluster_providers<'o>(
         .filter_map(|extension| {
             let package = extension.str(&["spec", "source", "catalog", "packageName"])?;
             let version = extension.str(&["status", "install", "bundle", "version"])?;
-            let own = crds.iter().filter(|(crd, _)| owner(crd) == Some(extension.name()));
+            let own =
+                crds.iter().filter(|(crd, _)| owning_extension(crd) == Some(extension.name()));
             let apis = own.flat_map(|(_, apis)| apis.iter().cloned());
             Some(Provider::extension(extension.name(), package, version, apis))
         })
@@ -305,7 +306,7 @@ pub fn established_apis(crd: &Object) -> Vec<OperatorApi> {
 }
 
 /// The name of the ClusterExtension that has an object, by its labels.
-fn owner(object: &Object) -> Option<&str> {
+pub fn owning_extension(object: &Object) -> Option<&str> {
     let is_extension = object.label(OWNER_KIND_LABEL) == Some("ClusterExtension");
     object.label(OWNER_NAME_LABEL).filter(|_| is_extension)
 }

@@ -79,7 +79,7 @@ pub use bundle_match::{BundleMatch, UnmetCriteria};
 pub use consequence::{Consequence, consequence};
 pub use dependency::{
     DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, Provider, ProviderSource,
-    UNMET_DEPENDENCIES, UnmetDependencies, cluster_providers, established_apis,
+    UNMET_DEPENDENCIES, UnmetDependencies, cluster_providers, established_apis, owning_extension,
 };
 pub use documents::{read_package, read_packages};
 pub use filter_counts::{BundleCounts, CatalogCounts};

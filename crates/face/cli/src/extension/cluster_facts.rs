@@ -4,14 +4,13 @@ use crate::catalog::{escape_controls_in_lines, package_content};
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use crate::why::resolve_extension;
-use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION};
 use mainstay_cause::Cause;
 use mainstay_explain::FetchedPackage;
 use mainstay_object::{Object, builtin};
 use mainstay_resolver::extension::{
     Dependency, DependencyPolicy, ExistingExtension, ExtensionFailureKind, ExtensionRequest,
-    Provider, cluster_providers,
+    Provider, cluster_providers, owning_extension,
 };
 use serde_json::{Value, json};
 
@@ -39,6 +38,14 @@ impl ClusterFacts {
     /// The account may not list ClusterExtensions, or the cluster does not respond.
     pub(crate) async fn read(cluster: &impl ClusterHandle) -> Result<Self, CommandFailure> {
         let extensions = cluster.list(&CLUSTER_EXTENSION, None, None).await?;
+        Self::with(cluster, extensions).await
+    }
+
+    /// These extensions, with the CustomResourceDefinitions.
+    async fn with(
+        cluster: &impl ClusterHandle,
+        extensions: Vec<Object>,
+    ) -> Result<Self, CommandFailure> {
         let crds = match cluster.list(&builtin::CUSTOM_RESOURCE_DEFINITION, None, None).await {
             Ok(crds) => Some(crds),
             Err(ClusterReadError::Forbidden(_)) => None,
@@ -52,7 +59,7 @@ impl ClusterFacts {
         cluster_providers(&self.extensions, self.crds.iter().flatten())
     }
 
-    /// The extensions as a plan needs them.
+    /// The extensions as a plan needs them: those that stay.
     pub(super) fn existing(&self) -> Vec<ExistingExtension> {
         let text = |extension: &Object, path: &[&str]| extension.str(path).map(str::to_owned);
         let existing = |extension: &Object| ExistingExtension {
@@ -61,13 +68,29 @@ impl ClusterFacts {
                 .unwrap_or_default(),
             version: text(extension, &["status", "install", "bundle", "version"]),
         };
-        self.extensions.iter().map(existing).collect()
+        let staying = self.extensions.iter().filter(|extension| !extension.is_terminating());
+        staying.map(existing).collect()
+    }
+}
+
+/// The ClusterExtensions that depend on another one, by name; none if the account may not list the
+/// ClusterCatalogs that say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dependents(Option<Vec<Dependent>>);
+
+impl Dependents {
+    /// Nothing depends on it.
+    pub(crate) const fn none() -> Self {
+        Self(Some(Vec::new()))
     }
 }
 
 impl Dependent {
     /// The dependents as text, which warns of the removal; empty if there are none.
-    pub(crate) fn text(dependents: &[Self]) -> String {
+    pub(crate) fn text(dependents: &Dependents) -> String {
+        let Some(dependents) = &dependents.0 else {
+            return "note: this account may not list ClusterCatalogs, so it is unknown whether others need it\n".to_owned();
+        };
         let mut text = String::new();
         for (at, Self { name, dependency }) in dependents.iter().enumerate() {
             if at == 0 {
@@ -79,10 +102,10 @@ impl Dependent {
         text
     }
 
-    /// The dependents as a value.
-    pub(crate) fn value(dependents: &[Self]) -> Value {
+    /// The dependents as a value; null if they are unknown.
+    pub(crate) fn value(dependents: &Dependents) -> Value {
         let value = |Self { name, dependency }: &Self| json!({"kind": "ClusterExtension", "name": name, "dependency": dependency});
-        dependents.iter().map(value).collect()
+        dependents.0.as_ref().map_or(Value::Null, |found| found.iter().map(value).collect())
     }
 }
 
@@ -97,11 +120,11 @@ pub(crate) async fn dependents(
     cluster: &impl ClusterHandle,
     name: &str,
     keeps_crds: bool,
-) -> Result<Vec<Dependent>, CommandFailure> {
+) -> Result<Dependents, CommandFailure> {
     let extensions = match cluster.list(&CLUSTER_EXTENSION, None, None).await {
         Ok(extensions) => extensions,
         Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {
-            return Ok(Vec::new());
+            return Ok(Dependents::none());
         }
         Err(error) => return Err(error.into()),
     };
@@ -109,23 +132,23 @@ pub(crate) async fn dependents(
         extension.name() != name
             && ExtensionRequest::of(extension).dependencies != DependencyPolicy::Refuse
     };
-    let accepting: Vec<Object> = extensions.iter().filter(accepts).cloned().collect();
-    if accepting.is_empty() {
-        return Ok(Vec::new());
+    if !extensions.iter().any(|extension| accepts(&extension)) {
+        return Ok(Dependents::none());
     }
-    let facts = ClusterFacts::read(cluster).await?;
-    let now = facts.providers();
-    let is_its = |crd: &&Object| {
-        crd.label(OWNER_KIND_LABEL) == Some("ClusterExtension")
-            && crd.label(OWNER_NAME_LABEL) == Some(name)
+    let catalogs = match cluster.list(&CLUSTER_CATALOG, None, None).await {
+        Ok(catalogs) => catalogs,
+        Err(ClusterReadError::Forbidden(_)) => return Ok(Dependents(None)),
+        Err(error) => return Err(error.into()),
     };
-    let crds = facts.crds.iter().flatten().filter(|crd| keeps_crds || !is_its(crd));
+    let facts = ClusterFacts::with(cluster, extensions).await?;
+    let now = facts.providers();
+    let crds = facts.crds.iter().flatten();
+    let crds = crds.filter(|crd| keeps_crds || owning_extension(crd) != Some(name));
     let others = facts.extensions.iter().filter(|extension| extension.name() != name);
     let afterwards = cluster_providers(others, crds);
-    let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await.unwrap_or_default();
     let mut dependents = Vec::new();
-    for extension in accepting {
-        for dependency in dependencies(cluster, &extension, &catalogs).await {
+    for extension in facts.extensions.iter().filter(accepts) {
+        for dependency in dependencies(cluster, extension, &catalogs).await {
             if dependency.provider(&now).is_some() && dependency.provider(&afterwards).is_none() {
                 dependents.push(Dependent {
                     name: extension.name().to_owned(),
@@ -135,7 +158,7 @@ pub(crate) async fn dependents(
         }
     }
     dependents.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(dependents)
+    Ok(Dependents(Some(dependents)))
 }
 
 /// The dependencies of the installed bundle of an extension, from the first catalog by name that has it.
@@ -169,26 +192,34 @@ pub(super) async fn missing_dependencies(
     cluster: &impl ClusterHandle,
     extension: &Object,
 ) -> Option<Cause> {
+    if ExtensionRequest::of(extension).dependencies == DependencyPolicy::Ignore {
+        return None;
+    }
     let catalogs = cluster.list(&CLUSTER_CATALOG, None, None).await.ok()?;
     if catalogs.is_empty() {
         return None;
     }
     let name = extension.name();
     let mut resolution = resolve_extension(cluster, extension, &catalogs).await;
-    if let Err(failure) = &resolution.result {
-        return (failure.kind == ExtensionFailureKind::Dependency).then(|| {
-            Cause::new(failure.message.clone()).remedy(format!(
-                "install it once they are there, with the controller of Mainstay: mainstay extension update {name} --dependencies Require"
-            ))
-        });
+    match &resolution.result {
+        Err(failure) => {
+            return (failure.kind == ExtensionFailureKind::Dependency).then(|| {
+                Cause::new(failure.message.clone()).remedy(format!(
+                    "install it once they are there, with the controller of Mainstay: mainstay extension update {name} --dependencies Require"
+                ))
+            });
+        }
+        Ok(choice) if choice.dependencies.is_empty() => return None,
+        Ok(_) => {}
     }
-    let facts = ClusterFacts::read(cluster).await.ok()?;
-    if resolution.concerns_apis() && facts.crds.is_none() {
-        return None;
-    }
-    let crds = facts.crds.unwrap_or_default();
-    resolution.check_dependencies(extension, &facts.extensions, &crds);
-    let unmet = resolution.unmet?;
+    let extensions = cluster.list(&CLUSTER_EXTENSION, None, None).await.ok()?;
+    let crds = if resolution.concerns_apis() {
+        cluster.list(&builtin::CUSTOM_RESOURCE_DEFINITION, None, None).await.ok()?
+    } else {
+        Vec::new()
+    };
+    resolution.check_dependencies(extension, &extensions, &crds);
+    let unmet = resolution.dependencies.unmet()?;
     Some(
         Cause::new(unmet.to_string())
             .remedy(format!("see what to install: mainstay why clusterextension/{name}")),

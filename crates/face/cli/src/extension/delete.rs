@@ -1,6 +1,6 @@
 //! `mainstay extension delete`: deletes ClusterExtensions after a preview and a confirmation.
 
-use super::cluster_facts::{Dependent, dependents};
+use super::cluster_facts::{Dependent, Dependents, dependents};
 use super::input::CommandInput;
 use super::removal_preview::RemovalPreview;
 use super::{
@@ -90,8 +90,11 @@ async fn print_preview(
     let (mut values, mut texts) = (Vec::new(), String::new());
     for extension in extensions {
         let preview = RemovalPreview::read(cluster, extension).await?;
-        let mut dependents = dependents(cluster, extension.name(), false).await?;
-        dependents.retain(|dependent| !extensions.iter().any(|gone| gone.name() == dependent.name));
+        let dependents = if arguments.all {
+            Dependents::none()
+        } else {
+            dependents(cluster, extension.name(), false).await?
+        };
         let mut value = preview.value();
         value["neededBy"] = Dependent::value(&dependents);
         values.push(value);

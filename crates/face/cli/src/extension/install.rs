@@ -1,7 +1,7 @@
 //! `mainstay extension install`: creates a ClusterExtension and waits until its bundle is installed.
 
 use super::input::CommandInput;
-use super::spec::SpecArguments;
+use super::spec::{DependencyArgument, SpecArguments};
 use super::state::{self, InstallStage};
 use super::watch;
 use super::with_dependencies;
@@ -97,10 +97,16 @@ pub(super) async fn run<C: ClusterWriter>(
     connect: impl AsyncFnOnce(&ClusterArguments, RequestTimeout) -> Result<C, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let Arguments { name, output, .. } = arguments;
+    if arguments.with_dependencies
+        && arguments.spec.dependencies() == Some(DependencyArgument::Refuse)
+    {
+        let cause = Cause::new("--dependencies Refuse contradicts --with-dependencies");
+        return Err(CommandFailure::usage(cause.remedy("leave out one of them")));
+    }
     let config = arguments.spec.read_config(io, input)?;
     let cluster = connect(&arguments.cluster, REQUEST_TIMEOUT).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace());
-    require_namespace(&cluster, namespace).await?;
+    require_namespace(&cluster, namespace, "--namespace").await?;
     let mut extension = Object::new(&CLUSTER_EXTENSION.gvk(), name);
     extension.set(&["spec", "namespace"], namespace.into());
     extension.set(&["spec", "source", "sourceType"], "Catalog".into());
@@ -108,7 +114,7 @@ pub(super) async fn run<C: ClusterWriter>(
     extension.set(&["spec", "source", "catalog", "packageName"], package.into());
     arguments.spec.apply(&mut extension, config.as_ref());
     if arguments.with_dependencies {
-        return Box::pin(with_dependencies::install(arguments, &cluster, io, extension)).await;
+        return Box::pin(with_dependencies::install(arguments, &cluster, io, &extension)).await;
     }
 
     let write = ObjectWrite::Create(&extension);
@@ -170,10 +176,11 @@ pub(super) async fn clean_up(
     Ok(())
 }
 
-/// Checks that a namespace exists, as nothing creates it.
+/// Checks that the namespace of a flag exists, as nothing creates it.
 pub(super) async fn require_namespace(
     cluster: &impl ClusterHandle,
     namespace: &str,
+    flag: &str,
 ) -> Result<(), CommandFailure> {
     match cluster.get(&builtin::NAMESPACE, None, namespace).await {
         // Whoever may not read namespaces learns from the conditions whether it exists.
@@ -183,7 +190,7 @@ pub(super) async fn require_namespace(
             Err(CommandFailure::usage(
                 cause
                     .remedy(format!("create it with: kubectl create namespace {namespace}"))
-                    .remedy("or name another one with --namespace NAME"),
+                    .remedy(format!("or name another one with {flag} NAME")),
             ))
         }
         Err(error) => Err(error.into()),

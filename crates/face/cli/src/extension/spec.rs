@@ -101,7 +101,7 @@ pub(super) const POLICY: [&str; 4] = ["spec", "source", "catalog", "upgradeConst
 const INSTALL: [&str; 2] = ["spec", "install"];
 const ENFORCEMENT: [&str; 5] = ["spec", "install", "preflight", "crdUpgradeSafety", "enforcement"];
 pub(super) const SERVICE_ACCOUNT: [&str; 2] = ["spec", "serviceAccount"];
-const DEPENDENCIES: [&str; 3] = ["metadata", "annotations", DEPENDENCIES_ANNOTATION];
+pub(super) const DEPENDENCIES: [&str; 3] = ["metadata", "annotations", DEPENDENCIES_ANNOTATION];
 const CONFIG: [&str; 2] = ["spec", "config"];
 const DEADLINE: [&str; 2] = ["spec", "progressDeadlineMinutes"];
 

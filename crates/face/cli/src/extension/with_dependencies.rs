@@ -11,7 +11,7 @@ use super::cluster_facts::ClusterFacts;
 use super::install::{
     Arguments, clean_up, install_failure, report_installed, report_write, require_namespace,
 };
-use super::spec::{CHANNELS, SELECTOR, SERVICE_ACCOUNT, VERSION};
+use super::spec::{CHANNELS, DEPENDENCIES, SELECTOR, SERVICE_ACCOUNT, VERSION};
 use super::state::{self, InstallStage};
 use super::update::{Change, replace};
 use super::{report_warnings, say, watch};
@@ -23,8 +23,8 @@ use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_resolver::extension::{
-    CATALOG_NAME_LABEL, DEPENDENCIES_ANNOTATION, DependencyPolicy, ExtensionRequest, InstallPlan,
-    PlanInput, PlanStep, plan_installation,
+    CATALOG_NAME_LABEL, DependencyPolicy, ExtensionRequest, InstallPlan, PlanInput, PlanStep,
+    plan_installation,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub(super) async fn install(
     arguments: &Arguments,
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
-    root: Object,
+    root: &Object,
 ) -> Result<(), CommandFailure> {
     let facts = ClusterFacts::read(cluster).await?;
     if facts.crds.is_none() {
@@ -47,7 +47,7 @@ pub(super) async fn install(
             "warning: your account may not list CustomResourceDefinitions, so APIs of the cluster count as missing"
         );
     }
-    let plan = plan(arguments, cluster, &facts, &root).await?;
+    let plan = plan(arguments, cluster, &facts, root).await?;
     for package in &arguments.preferred {
         if !plan.steps.iter().any(|step| step.package == *package) {
             let _ = writeln!(
@@ -61,7 +61,7 @@ pub(super) async fn install(
     if let Some(namespace) = arguments.dependency_namespace.as_deref()
         && extensions.len() > 1
     {
-        require_namespace(cluster, namespace).await?;
+        require_namespace(cluster, namespace, "--dependency-namespace").await?;
     }
     if arguments.output == Format::Text {
         io.print(&preview(&plan, &extensions));
@@ -96,9 +96,10 @@ pub(super) async fn install(
     if !arguments.cleanup {
         return Err(failure);
     }
+    let mut failure = failure;
     for extension in created.iter().rev() {
         if let Err(cleanup) = clean_up(cluster, io, arguments, extension).await {
-            return Err(failure.cause.because(cleanup.cause).into());
+            failure.cause = failure.cause.because(cleanup.cause);
         }
     }
     Err(failure)
@@ -132,15 +133,28 @@ fn manifests(
     arguments: &Arguments,
     facts: &ClusterFacts,
     plan: &InstallPlan,
-    root: Object,
+    root: &Object,
 ) -> Result<Vec<Object>, CommandFailure> {
-    let name = root.name().to_owned();
-    let Some((last, dependencies)) = plan.steps.split_last() else { return Ok(vec![root]) };
+    let requested = root.str(&["spec", "source", "catalog", "packageName"]);
     let mut extensions = Vec::with_capacity(plan.steps.len());
-    for step in dependencies {
+    for step in &plan.steps {
         let package = step.package.as_str();
-        let is_taken = facts.extensions.iter().any(|extension| extension.name() == package);
-        if package == name || is_taken {
+        if requested == Some(package) {
+            let mut root = root.clone();
+            if arguments.spec.dependencies().is_none() {
+                annotate(&mut root, step);
+            }
+            extensions.push(root);
+            continue;
+        }
+        let same = facts.extensions.iter().find(|extension| extension.name() == package);
+        if same.is_some_and(Object::is_terminating) {
+            let cause = Cause::new(format!("ClusterExtension {package} is being deleted"));
+            return Err(CommandFailure::usage(cause.remedy(format!(
+                "wait until it is gone: mainstay extension wait {package} --for deleted"
+            ))));
+        }
+        if package == root.name() || same.is_some() {
             let cause = Cause::new(format!(
                 "the dependency on package {package} needs a ClusterExtension of that name, which is taken"
             ));
@@ -148,13 +162,8 @@ fn manifests(
                 "install it first under another name: mainstay extension install OTHER-NAME --package {package}"
             ))));
         }
-        extensions.push(dependency(arguments, step, &root));
+        extensions.push(dependency(arguments, step, root));
     }
-    let mut root = root;
-    if arguments.spec.dependencies().is_none() {
-        annotate(&mut root, last);
-    }
-    extensions.push(root);
     Ok(extensions)
 }
 
@@ -185,7 +194,7 @@ fn annotate(extension: &mut Object, step: &PlanStep) {
     let policy =
         if step.needs_later { DependencyPolicy::Ignore } else { DependencyPolicy::Require };
     if let Some(value) = policy.value() {
-        extension.set(&["metadata", "annotations", DEPENDENCIES_ANNOTATION], value.into());
+        extension.set(&DEPENDENCIES, value.into());
     }
 }
 
@@ -250,7 +259,14 @@ async fn create_and_wait(
     for extension in extensions {
         let write = ObjectWrite::Create(extension);
         let accepted = cluster.write(&CLUSTER_EXTENSION, write, false).await;
-        let accepted = accepted.map_err(|error| install_failure(extension.name(), error))?;
+        let accepted = accepted.map_err(|error| {
+            let mut failure = install_failure(extension.name(), error);
+            if !created.is_empty() && !arguments.cleanup {
+                let remedy = "the extensions created so far stay; remove each with: mainstay extension delete NAME";
+                failure.cause = failure.cause.remedy(remedy);
+            }
+            failure
+        })?;
         let accepted = report_warnings(io, accepted);
         report_write(io, output, &accepted, "created", false);
         created.push(accepted);
@@ -318,7 +334,7 @@ async fn finish_cycle(
         };
         let require = |extension: &mut Object| {
             let value = DependencyPolicy::Require.value().unwrap_or_default();
-            extension.set(&["metadata", "annotations", DEPENDENCIES_ANNOTATION], value.into());
+            extension.set(&DEPENDENCIES, value.into());
         };
         replace(cluster, io, &change, require).await?;
         say(

@@ -8,7 +8,7 @@ use crate::catalog::{count, escape_controls};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::why::resolution_value;
 use mainstay_cause::Cause;
-use mainstay_explain::ExtensionResolution;
+use mainstay_explain::{DependencyCheck, ExtensionResolution};
 use mainstay_resolver::fixture::cause_json;
 use mainstay_whatif::{
     CatalogOverrides, ClusterState, ExtensionEnd, ExtensionPath, ExtensionsWhatIf, FolderCache,
@@ -139,7 +139,7 @@ impl Extensions {
             installed: path.installed.clone(),
             result,
             unread: Vec::new(),
-            unmet: None,
+            dependencies: DependencyCheck::NotChecked,
         })
     }
 

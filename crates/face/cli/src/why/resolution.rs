@@ -33,7 +33,7 @@ pub(crate) fn value(resolution: &ExtensionResolution) -> Value {
                 "image": choice.image,
                 "dependencies": texts(&choice.dependencies),
             });
-            if let Some(unmet) = &resolution.unmet {
+            if let Some(unmet) = resolution.dependencies.unmet() {
                 let unmet: Vec<&Dependency> = unmet.unmet.iter().map(|(one, _)| one).collect();
                 value["unsatisfied"] = texts(unmet);
             }

@@ -227,6 +227,7 @@ fn dependencies_have_their_own_namespace_on_request() {
     let missing = run(&cluster, &format!("{command} cellar"));
     assert_eq!(missing.code, 2, "{missing:?}");
     assert!(missing.err.contains("the cluster has no namespace \"cellar\""), "{missing:?}");
+    assert!(missing.err.contains("name another one with --dependency-namespace NAME"));
     assert_eq!(extensions(&cluster), ["my-water"]);
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cellar"}});
@@ -294,6 +295,11 @@ fn unsatisfiable_or_ambiguous_dependencies_create_nothing() {
     let chosen = "install salad -p salad -n kitchen --with-dependencies --dependency olive";
     assert_eq!(run(&cluster, chosen).code, 0);
     assert_eq!(extensions(&cluster), ["my-water", "olive", "salad"]);
+    let contradiction = "install clay -p clay -n kitchen --with-dependencies --dependencies Refuse";
+    let contradiction = run(&cluster, contradiction);
+    assert_eq!(contradiction.code, 2, "{contradiction:?}");
+    let message = "--dependencies Refuse contradicts --with-dependencies";
+    assert!(contradiction.err.contains(message), "{contradiction:?}");
     let useless = "install clay -p clay -n kitchen --with-dependencies --dependency olive";
     let noted = run(&cluster, useless);
     assert_eq!((noted.code, &*noted.err), (0, "note: --dependency olive is not needed\n"));
@@ -312,6 +318,83 @@ fn failed_installation_stays_or_is_cleaned_up() {
     let cleaned = run(&cluster, &format!("{command} --cleanup"));
     assert_eq!(cleaned.code, 1, "{cleaned:?}");
     assert_eq!(extensions(&cluster), ["my-water"]);
+}
+
+#[test]
+fn failed_creation_and_failed_cleanup_say_what_stays() {
+    let command = "install my-tea -p tea -n kitchen --with-dependencies";
+    let cluster = cluster(installs);
+    cluster.writes_left.set(1);
+    let failed = run(&cluster, command);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert!(failed.err.contains("failed to install extension \"pot\""), "{failed:?}");
+    let remedy =
+        "the extensions created so far stay; remove each with: mainstay extension delete NAME";
+    assert!(failed.err.contains(remedy), "{failed:?}");
+    let cluster = self::cluster(stops_at_pot);
+    cluster.writes_left.set(3);
+    let failed = run(&cluster, &format!("{command} --cleanup"));
+    for name in ["clay", "pot", "my-tea"] {
+        let message = format!("extension \"{name}\" cannot be deleted again");
+        assert!(failed.err.contains(&message), "{name}: {failed:?}");
+    }
+}
+
+/// A ClusterExtension of a package.
+fn other(name: &str, package: &str, version: &str) -> Object {
+    let extension = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": name, "uid": name, "generation": 1},
+        "spec": {"namespace": "kitchen", "source": {"sourceType": "Catalog", "catalog": {"packageName": package}}},
+        "status": {"install": {"bundle": {"name": format!("{package}.v{version}"), "version": version}}},
+    });
+    Object::from_value(extension).unwrap()
+}
+
+fn deleted(mut extension: Object) -> Object {
+    extension.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+    extension
+}
+
+#[test]
+fn extension_that_is_being_deleted_satisfies_nothing() {
+    let command = "install my-tea -p tea -n kitchen --with-dependencies";
+    let cluster = cluster(installs);
+    cluster.objects.borrow_mut().push(deleted(other("pot", "pot", "1.4.0")));
+    let failed = run(&cluster, command);
+    assert_eq!(failed.code, 2, "{failed:?}");
+    assert!(failed.err.contains("ClusterExtension pot is being deleted"), "{failed:?}");
+    let remedy = "wait until it is gone: mainstay extension wait pot --for deleted";
+    assert!(failed.err.contains(remedy), "{failed:?}");
+    let cluster = self::cluster(installs);
+    // Neither its version nor its package counts.
+    cluster.objects.borrow_mut().push(deleted(other("my-pot", "pot", "2.0.0")));
+    let done = run(&cluster, command);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(extensions(&cluster), ["my-water", "my-pot", "clay", "pot", "my-tea"]);
+    let cluster = with_tea("Require", UNMET, false);
+    let mut pot = deleted(other("my-pot", "pot", "2.0.0"));
+    pot.remove(&["status"]);
+    cluster.objects.borrow_mut().push(pot);
+    let explained = why(cluster, "clusterextension/tea");
+    let install = "install it: mainstay extension install pot --package pot";
+    assert!(explained.out.contains(install), "{}", explained.out);
+}
+
+#[test]
+fn why_tells_satisfied_dependencies_from_unknown_ones() {
+    let cluster = with_tea("Require", UNMET, false);
+    cluster.objects.borrow_mut().push(other("my-pot", "pot", "1.4.0"));
+    let explained = why(cluster.clone(), "clusterextension/tea");
+    let satisfied = "wait: the cluster satisfies them now";
+    assert!(explained.out.contains(satisfied), "{}", explained.out);
+    let hides_crds = RecordedCluster {
+        forbids: |kind, _| kind.plural == "customresourcedefinitions",
+        ..cluster
+    };
+    let explained = why(hides_crds, "clusterextension/tea");
+    let unknown = "install what the message names; the controller then continues at once";
+    assert!(explained.out.contains(unknown), "{}", explained.out);
 }
 
 /// An extension in the cluster, with this policy and this message of Progressing.
@@ -385,6 +468,12 @@ fn removal_warns_of_extensions_that_need_it() {
     assert!(preview.out.ends_with(expected), "{}", preview.out);
     let kept = uninstall_from(cluster.clone(), "clusterextension/my-water --dry-run --keep-crds");
     assert!(!kept.out.contains("needed by"), "{}", kept.out);
+    let hides_catalogs =
+        RecordedCluster { forbids: |kind, _| kind.plural == "clustercatalogs", ..cluster.clone() };
+    let preview = run(&hides_catalogs, "delete my-water --dry-run");
+    assert!(preview.out.contains("may not list ClusterCatalogs"), "{}", preview.out);
+    let json = run(&hides_catalogs, "delete my-water --dry-run -o json").json();
+    assert_eq!(json[0]["neededBy"], Value::Null);
     // It is a warning, and no obstacle.
     let gone = run(&cluster, "delete my-water --yes");
     assert_eq!(gone.code, 0, "{gone:?}");

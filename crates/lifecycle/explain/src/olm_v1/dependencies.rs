@@ -1,5 +1,6 @@
 //! Dependencies that the cluster does not satisfy, with what would satisfy them.
 
+use super::DependencyCheck;
 use crate::ClusterObjects;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -15,17 +16,16 @@ pub(super) fn is_about_dependencies(message: &str) -> bool {
 /// The cause of unsatisfied dependencies.
 pub(super) fn cause(cluster: &ClusterObjects, extension: &Object, message: &str) -> Cause {
     let name = extension.name();
-    let resolution = cluster.resolution.as_ref();
-    let unmet = resolution.and_then(|resolution| resolution.unmet.as_ref());
-    let Some(unmet) = unmet else {
-        let cause = Cause::new(message);
-        let is_satisfied = resolution
-            .is_some_and(|resolution| resolution.result.is_ok() && !resolution.concerns_apis());
-        return if is_satisfied {
-            cause.remedy("wait: the cluster satisfies them now")
-        } else {
-            cause.remedy("install what is named there; the controller then goes on at once")
-        };
+    let check = cluster.resolution.as_ref().map(|resolution| &resolution.dependencies);
+    let unmet = match check {
+        Some(DependencyCheck::Unmet(unmet)) => unmet,
+        Some(DependencyCheck::Satisfied) => {
+            return Cause::new(message).remedy("wait: the cluster satisfies them now");
+        }
+        Some(DependencyCheck::NotChecked) | None => {
+            return Cause::new(message)
+                .remedy("install what the message names; the controller then continues at once");
+        }
     };
     let causes = unmet
         .unmet
@@ -60,6 +60,8 @@ fn dependency_cause(
     if let Some((package, _)) = dependency.package() {
         let same = cluster.of_kind("ClusterExtension").find(|other| {
             other.str(&["spec", "source", "catalog", "packageName"]) == Some(package)
+                && other.name() != extension.name()
+                && !other.is_terminating()
         });
         if let Some(same) = same {
             let name = same.name();

@@ -19,7 +19,7 @@ pub(crate) use object_set::finding as object_set_finding;
 pub(crate) use removal::deleted_extension_finding;
 
 pub use failure::permission_remedy;
-pub use resolution::{ExtensionResolution, FetchedPackage, selected_catalogs};
+pub use resolution::{DependencyCheck, ExtensionResolution, FetchedPackage, selected_catalogs};
 
 use crate::ClusterObjects;
 use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};

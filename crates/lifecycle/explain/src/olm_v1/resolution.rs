@@ -22,8 +22,30 @@ pub struct ExtensionResolution {
     pub result: Result<ExtensionChoice, Box<ExtensionFailure>>,
     /// The catalogs that the cluster serves, and that the caller could not read: name and reason.
     pub unread: Vec<(String, Cause)>,
-    /// The dependencies of the chosen bundle that the cluster lacks.
-    pub unmet: Option<UnmetDependencies>,
+    /// What the cluster has of the dependencies of the chosen bundle.
+    pub dependencies: DependencyCheck,
+}
+
+/// Whether a cluster satisfies the dependencies of a bundle.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum DependencyCheck {
+    /// It is unknown: they are not required, no bundle is chosen, or the cluster is not known well enough.
+    #[default]
+    NotChecked,
+    /// It satisfies all of them.
+    Satisfied,
+    /// It lacks some of them.
+    Unmet(UnmetDependencies),
+}
+
+impl DependencyCheck {
+    /// The dependencies that the cluster lacks, if it is known that it lacks some.
+    pub const fn unmet(&self) -> Option<&UnmetDependencies> {
+        match self {
+            Self::Unmet(unmet) => Some(unmet),
+            Self::NotChecked | Self::Satisfied => None,
+        }
+    }
 }
 
 /// What the caller knows about a package in a ClusterCatalog.
@@ -72,7 +94,8 @@ impl ExtensionResolution {
         });
         let inputs: Vec<InputCatalog<'_>> = inputs.collect();
         let result = resolve(&request, installed.as_ref(), &inputs);
-        let mut resolution = Self { request, installed, result, unread: Vec::new(), unmet: None };
+        let dependencies = DependencyCheck::NotChecked;
+        let mut resolution = Self { request, installed, result, unread: Vec::new(), dependencies };
         // The selector decides which of them count.
         let is_unreadable = |name: &str| {
             resolution.considered().iter().any(|result| {
@@ -104,7 +127,8 @@ impl ExtensionResolution {
         if self.request.dependencies == DependencyPolicy::Require {
             let others = extensions.iter().filter(|other| other.name() != extension.name());
             let providers = cluster_providers(others, crds);
-            self.unmet = UnmetDependencies::of(&choice.bundle, &choice.dependencies, &providers);
+            let unmet = UnmetDependencies::of(&choice.bundle, &choice.dependencies, &providers);
+            self.dependencies = unmet.map_or(DependencyCheck::Satisfied, DependencyCheck::Unmet);
         }
     }
 

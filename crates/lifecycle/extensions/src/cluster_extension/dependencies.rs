@@ -8,20 +8,19 @@
 //! ```
 //!
 //! CustomResourceDefinitions are watched from the first bundle on that requires an API. A change enqueues the
-//! extensions that accept dependencies. Those whose verdict is the same cost no request.
+//! extensions that accept dependencies. Extensions for which the check has the same result send no request.
 
 use super::failure::Failure;
 use super::status::Progress;
 use crate::context::Context;
 use mainstay_api::ClusterExtension;
-use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_client::{Cache, Changed, Selection};
 use mainstay_controller::{Enqueuer, KeyQueue};
 use mainstay_object::{Object, builtin};
 use mainstay_resolver::OperatorApi;
 use mainstay_resolver::extension::{
     DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, ExtensionChoice, Provider,
-    UnmetDependencies, established_apis,
+    UnmetDependencies, established_apis, owning_extension,
 };
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -79,8 +78,7 @@ impl EstablishedCrds {
 /// The projection of a CustomResourceDefinition; none of one that serves nothing.
 fn established(crd: &Object) -> Option<EstablishedCrd> {
     let apis = established_apis(crd);
-    let is_ours = crd.label(OWNER_KIND_LABEL) == Some(super::OWNER_KIND);
-    let extension = crd.label(OWNER_NAME_LABEL).filter(|_| is_ours).map(str::to_owned);
+    let extension = owning_extension(crd).map(str::to_owned);
     (!apis.is_empty()).then_some(EstablishedCrd { apis, extension })
 }
 
@@ -99,10 +97,9 @@ pub(super) fn enqueue_dependents(
     queue: &KeyQueue,
     change: &Changed<'_, ClusterExtension>,
 ) {
-    let provided = |extension: Option<&std::sync::Arc<ClusterExtension>>| {
-        provided(extension?).map(|(package, version)| (package.to_owned(), version.to_owned()))
-    };
-    if provided(change.before) != provided(change.after) {
+    let before = change.before.and_then(|extension| provided(extension));
+    let after = change.after.and_then(|extension| provided(extension));
+    if before != after {
         enqueue_accepting(context, queue);
     }
 }
