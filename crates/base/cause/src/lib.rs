@@ -53,6 +53,15 @@ impl From<&Path> for FileLocation {
     }
 }
 
+/// A text as a word of a command line, in quotes where a shell needs them: for remedies to copy.
+pub fn shell_word(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// A node of the tree. Texts have no full stop at the end, so that they can stand inside a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -196,6 +205,18 @@ mod tests {
                     .remedy("write it as UTF-8")
                     .remedy("name it in `.indexignore`"),
             )
+    }
+
+    #[test]
+    fn word_of_a_shell_is_quoted_where_it_has_to_be() {
+        for (text, expected) in [
+            ("cert-manager", "cert-manager"),
+            ("", "''"),
+            (">=1.0.0 <2.0.0", "'>=1.0.0 <2.0.0'"),
+            ("it's;x", r"'it'\''s;x'"),
+        ] {
+            assert_eq!(shell_word(text), expected);
+        }
     }
 
     #[test]

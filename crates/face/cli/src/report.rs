@@ -68,12 +68,7 @@ impl ProgressReport {
 
 /// A path as a word of a command line, in quotes where a shell needs them.
 pub fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
-    if !text.is_empty() && text.bytes().all(plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    mainstay_cause::shell_word(&path.display().to_string())
 }
 
 /// Whether standard output is a terminal that wants colours.

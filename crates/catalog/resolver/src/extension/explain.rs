@@ -81,7 +81,9 @@ fn tree(
             } else {
                 // The message ends with the property.
                 let property = failure.message.split('"').rev().nth(1).unwrap_or_default();
-                format!("it asks for other operators by `{property}`, which extensions cannot")
+                format!(
+                    "it requires other operators by `{property}`, which OLM v1 does not support"
+                )
             };
             let cause =
                 Cause::new(format!("bundle `{bundle}` of catalog `{catalog}` cannot be installed"))
@@ -90,8 +92,8 @@ fn tree(
                 return cause;
             }
             cause.remedy(format!(
-                "let the controller of Mainstay install it once they are there: annotate the \
-                 ClusterExtension with `{DEPENDENCIES_ANNOTATION}=Require`"
+                "let the controller of Mainstay install the bundle once its dependencies are satisfied: \
+                 annotate the ClusterExtension with `{DEPENDENCIES_ANNOTATION}=Require`"
             ))
         }
     }

@@ -91,8 +91,8 @@ pub use pick::{
     resolve,
 };
 pub use plan::{
-    Demand, ExistingExtension, InstallPlan, PlanCatalog, PlanInput, PlanStep, PresentDependency,
-    plan_installation,
+    ExistingExtension, ExtensionPlan, PlanCatalog, PlanInput, PlanStep, PresentDependency,
+    RequiredDependency, plan_installation,
 };
 pub use repair::{ExtensionChange, ExtensionFix};
 pub use request::{

@@ -108,11 +108,26 @@ pub(crate) async fn read_documents(
     catalog: &Object,
     package: &str,
 ) -> Result<Vec<u8>, CommandFailure> {
-    let files = read_files(cluster, catalog, Some(package)).await?;
-    Ok(files.into_iter().flat_map(|(_, bytes)| bytes.into_iter().chain(*b"\n")).collect())
+    Ok(joined(read_files(cluster, catalog, Some(package)).await?))
 }
 
-pub(super) async fn read_files(
+/// Reads all documents of a ClusterCatalog.
+///
+/// # Errors
+/// The catalog is not served, or its server does not respond or refuses.
+pub(super) async fn read_all_documents(
+    cluster: &impl ClusterHandle,
+    catalog: &Object,
+) -> Result<Vec<u8>, CommandFailure> {
+    Ok(joined(read_files(cluster, catalog, None).await?))
+}
+
+/// The documents of files, one after another.
+fn joined(files: Vec<(String, Vec<u8>)>) -> Vec<u8> {
+    files.into_iter().flat_map(|(_, bytes)| bytes.into_iter().chain(*b"\n")).collect()
+}
+
+async fn read_files(
     cluster: &impl ClusterHandle,
     catalog: &Object,
     package: Option<&str>,
@@ -137,7 +152,7 @@ pub(crate) async fn package_content(
     catalog: &Object,
     package: &str,
 ) -> FetchedPackage {
-    if is_switched_off(catalog) || catalog.condition("Serving") != Some("True") {
+    if !is_served(catalog) {
         return FetchedPackage::NotServed;
     }
     let server = match CatalogServer::of(cluster, catalog).await {
@@ -151,17 +166,10 @@ pub(crate) async fn package_content(
             PackageDocuments::Unknown => Ok(vec![server.get(cluster, ALL.to_owned()).await?]),
         }
     };
-    let documents: Vec<(String, Vec<u8>)> = match documents.await {
-        Ok(documents) => documents,
+    let documents = match documents.await {
+        Ok(documents) => joined(documents),
         Err(error) => return FetchedPackage::Unread(server.unreadable(catalog, error)),
     };
-    let documents: Vec<u8> = documents
-        .into_iter()
-        .flat_map(|(_, mut documents)| {
-            documents.push(b'\n');
-            documents
-        })
-        .collect();
     match read_package(package, &documents) {
         Ok(content) => FetchedPackage::Read(content),
         Err(error) => {
@@ -258,6 +266,11 @@ fn query_value(text: &str) -> String {
         }
     }
     value
+}
+
+/// Whether a ClusterCatalog is switched on and served.
+pub(super) fn is_served(catalog: &Object) -> bool {
+    !is_switched_off(catalog) && catalog.condition("Serving") == Some("True")
 }
 
 fn is_switched_off(catalog: &Object) -> bool {

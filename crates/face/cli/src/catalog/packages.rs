@@ -19,9 +19,7 @@ pub(crate) async fn read_catalogs(
 ) -> Result<Vec<PlanCatalog>, CommandFailure> {
     let mut catalogs = Vec::new();
     for catalog in cluster.list(&CLUSTER_CATALOG, None, None).await? {
-        let is_available = catalog.str(&["spec", "availabilityMode"]) != Some("Unavailable");
-        let is_served = is_available && catalog.condition("Serving") == Some("True");
-        catalogs.push(if is_served {
+        catalogs.push(if cluster_catalog::is_served(&catalog) {
             served(cluster, &catalog).await?
         } else {
             PlanCatalog {
@@ -37,9 +35,7 @@ async fn served(
     cluster: &impl ClusterHandle,
     catalog: &Object,
 ) -> Result<PlanCatalog, CommandFailure> {
-    let files = cluster_catalog::read_files(cluster, catalog, None).await?;
-    let documents: Vec<u8> =
-        files.into_iter().flat_map(|(_, bytes)| bytes.into_iter().chain(*b"\n")).collect();
+    let documents = cluster_catalog::read_all_documents(cluster, catalog).await?;
     let packages = read_packages(&documents).map_err(|error| {
         Cause::new(format!("ClusterCatalog {} has invalid documents", catalog.name()))
             .because(Cause::new(error.to_string()))

@@ -1,7 +1,7 @@
 //! `mainstay extension delete`: deletes ClusterExtensions after a preview and a confirmation.
 
-use super::cluster_facts::{Dependent, Dependents, dependents};
 use super::input::CommandInput;
+use super::providing_objects::{Dependent, Dependents, dependents};
 use super::removal_preview::RemovalPreview;
 use super::{
     REQUEST_TIMEOUT, RequestTimeout, find_extension, report_warnings, say, values, wait,

@@ -15,7 +15,6 @@
 
 mod approve;
 mod bundle_source;
-mod cluster_facts;
 mod config;
 mod delete;
 mod describe;
@@ -25,6 +24,7 @@ mod install;
 mod list;
 mod migrate;
 mod owned;
+mod providing_objects;
 mod rbac;
 mod removal_preview;
 mod rollback;
@@ -36,8 +36,8 @@ mod wait;
 mod watch;
 mod with_dependencies;
 
-pub(crate) use cluster_facts::{Dependent, dependents};
 pub(crate) use owned::{hidden_note, owned_objects, owned_resource, owner_selector};
+pub(crate) use providing_objects::{Dependent, dependents};
 pub(crate) use watch::wait_until_gone_or;
 
 use crate::catalog::{self, CatalogCommandIo, Format};

@@ -1,8 +1,8 @@
 //! `mainstay extension update`: changes a ClusterExtension and waits until the change is carried out.
 
-use super::cluster_facts::missing_dependencies;
 use super::input::CommandInput;
 use super::install::{WaitArguments, report_installed, report_write};
+use super::providing_objects::missing_dependencies;
 use super::spec::{self, SpecArguments};
 use super::state::{self, InstallStage};
 use super::watch;

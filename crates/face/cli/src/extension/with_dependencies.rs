@@ -1,16 +1,16 @@
 //! `mainstay extension install --with-dependencies`: an extension with all extensions that it needs.
 //!
 //! ```text
-//! cluster, catalogs ─► InstallPlan ─► preview ─► checked by the cluster ─► created, dependencies first ─► waited for
+//! cluster, catalogs ─► ExtensionPlan ─► preview ─► checked by the cluster ─► created, dependencies first ─► waited for
 //! ```
 //!
 //! The extensions get the annotation that makes their controller accept bundles with dependencies. In a cycle
 //! none of them could be the first: one ignores its dependencies until all are installed.
 
-use super::cluster_facts::ClusterFacts;
 use super::install::{
     Arguments, clean_up, install_failure, report_installed, report_write, require_namespace,
 };
+use super::providing_objects::ProvidingObjects;
 use super::spec::{CHANNELS, DEPENDENCIES, SELECTOR, SERVICE_ACCOUNT, VERSION};
 use super::state::{self, InstallStage};
 use super::update::{Change, replace};
@@ -23,7 +23,7 @@ use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_resolver::extension::{
-    CATALOG_NAME_LABEL, DependencyPolicy, ExtensionRequest, InstallPlan, PlanInput, PlanStep,
+    CATALOG_NAME_LABEL, DependencyPolicy, ExtensionPlan, ExtensionRequest, PlanInput, PlanStep,
     plan_installation,
 };
 use serde_json::{Value, json};
@@ -40,14 +40,14 @@ pub(super) async fn install(
     io: &mut CatalogCommandIo<'_>,
     root: &Object,
 ) -> Result<(), CommandFailure> {
-    let facts = ClusterFacts::read(cluster).await?;
-    if facts.crds.is_none() {
+    let providing = ProvidingObjects::read(cluster).await?;
+    if providing.crds.is_none() {
         let _ = writeln!(
             io.stderr,
             "warning: your account may not list CustomResourceDefinitions, so APIs of the cluster count as missing"
         );
     }
-    let plan = plan(arguments, cluster, &facts, root).await?;
+    let plan = plan(arguments, cluster, &providing, root).await?;
     for package in &arguments.preferred {
         if !plan.steps.iter().any(|step| step.package == *package) {
             let _ = writeln!(
@@ -57,7 +57,7 @@ pub(super) async fn install(
             );
         }
     }
-    let extensions = manifests(arguments, &facts, &plan, root)?;
+    let extensions = manifests(arguments, &providing, &plan, root)?;
     if let Some(namespace) = arguments.dependency_namespace.as_deref()
         && extensions.len() > 1
     {
@@ -108,15 +108,15 @@ pub(super) async fn install(
 async fn plan(
     arguments: &Arguments,
     cluster: &impl ClusterWriter,
-    facts: &ClusterFacts,
+    providing: &ProvidingObjects,
     root: &Object,
-) -> Result<InstallPlan, CommandFailure> {
+) -> Result<ExtensionPlan, CommandFailure> {
     let catalogs = catalog::read_catalogs(cluster).await?;
     let input = PlanInput {
         request: &ExtensionRequest::of(root),
         catalogs: &catalogs,
-        extensions: &facts.existing(),
-        providers: &facts.providers(),
+        extensions: &providing.existing(),
+        providers: &providing.providers(),
         preferred: &arguments.preferred,
     };
     plan_installation(&input).map_err(|cause| {
@@ -131,8 +131,8 @@ async fn plan(
 /// The name of one is taken.
 fn manifests(
     arguments: &Arguments,
-    facts: &ClusterFacts,
-    plan: &InstallPlan,
+    providing: &ProvidingObjects,
+    plan: &ExtensionPlan,
     root: &Object,
 ) -> Result<Vec<Object>, CommandFailure> {
     let requested = root.str(&["spec", "source", "catalog", "packageName"]);
@@ -147,7 +147,7 @@ fn manifests(
             extensions.push(root);
             continue;
         }
-        let same = facts.extensions.iter().find(|extension| extension.name() == package);
+        let same = providing.extensions.iter().find(|extension| extension.name() == package);
         if same.is_some_and(Object::is_terminating) {
             let cause = Cause::new(format!("ClusterExtension {package} is being deleted"));
             return Err(CommandFailure::usage(cause.remedy(format!(
@@ -199,7 +199,7 @@ fn annotate(extension: &mut Object, step: &PlanStep) {
 }
 
 /// The plan as text.
-fn preview(plan: &InstallPlan, extensions: &[Object]) -> String {
+fn preview(plan: &ExtensionPlan, extensions: &[Object]) -> String {
     let mut out = format!("plan: {}, in this order\n", count(plan.steps.len(), "extension"));
     for (step, extension) in plan.steps.iter().zip(extensions) {
         let field = |path: &[&str]| extension.str(path).unwrap_or_default();
@@ -222,8 +222,8 @@ fn preview(plan: &InstallPlan, extensions: &[Object]) -> String {
             let channels: Vec<&str> = channels.iter().filter_map(Value::as_str).collect();
             let _ = writeln!(out, "    channels: {}", escape_controls(&channels.join(", ")));
         }
-        for demand in &step.needed_by {
-            let line = format!("needed by {}: {}", demand.bundle, demand.dependency);
+        for needed in &step.needed_by {
+            let line = format!("needed by {}: {}", needed.bundle, needed.dependency);
             let _ = writeln!(out, "    {}", escape_controls(&line));
         }
         if step.needs_later {
@@ -239,7 +239,7 @@ fn preview(plan: &InstallPlan, extensions: &[Object]) -> String {
         let pending = if present.is_pending { ", which has nothing installed yet" } else { "" };
         let line = format!(
             "{}{pending}: needed by {}: {}",
-            present.source, present.demand.bundle, present.demand.dependency
+            present.source, present.required.bundle, present.required.dependency
         );
         let _ = writeln!(out, "  {}", escape_controls(&line));
     }
@@ -313,7 +313,7 @@ async fn finish_cycle(
     arguments: &Arguments,
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
-    plan: &InstallPlan,
+    plan: &ExtensionPlan,
     created: &[Object],
 ) -> Result<(), CommandFailure> {
     for (_, extension) in plan.steps.iter().zip(created).filter(|(step, _)| step.needs_later) {

@@ -2,7 +2,7 @@
 
 use super::DependencyCheck;
 use crate::ClusterObjects;
-use mainstay_cause::Cause;
+use mainstay_cause::{Cause, shell_word};
 use mainstay_object::Object;
 use mainstay_resolver::extension::{
     DEPENDENCIES_ANNOTATION, Dependency, DependencyPolicy, UNMET_DEPENDENCIES, UnmetDependencies,
@@ -51,7 +51,7 @@ fn dependency_cause(
 ) -> Cause {
     let cause = Cause::new(format!("it requires {dependency}"));
     let range = dependency.version_range();
-    let flag = range.map_or_else(String::new, |range| format!(" --version '{range}'"));
+    let flag = range.map_or_else(String::new, |range| format!(" --version {}", shell_word(&range)));
     if let [(name, version), ..] = others {
         return cause
             .because(Cause::new(format!("ClusterExtension {name} has version {version}")))
@@ -70,6 +70,7 @@ fn dependency_cause(
                 .remedy(format!("see why: mainstay why clusterextension/{name}"));
         }
         let namespace = extension.str(&["spec", "namespace"]).unwrap_or_default();
+        let package = shell_word(package);
         return cause.remedy(format!(
             "install it: mainstay extension install {package} --package {package} --namespace {namespace}{flag}"
         ));

@@ -1,4 +1,4 @@
-//! Choice of the bundle of a package that meets all demands.
+//! Choice of the bundle of a package that meets all dependencies on it.
 
 use super::super::api_range::common_range;
 use super::super::dependency::Provider;
@@ -8,7 +8,7 @@ use super::super::pick::{
 };
 use super::super::request::{CATALOG_NAME_LABEL, ExtensionRequest, InputCatalog};
 use super::super::{bundle_match, pick};
-use super::{Demand, Planner};
+use super::{Planner, RequiredDependency};
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
 use mainstay_version::{Range, VersionRelease};
@@ -32,17 +32,17 @@ pub(super) struct Pick {
 }
 
 impl Planner<'_> {
-    /// Chooses the bundle of a package with all demands on it. `near` is the catalog of its dependent.
+    /// Chooses the bundle of a package with all dependencies on it. `near` is the catalog of its dependent.
     pub(super) fn pick(&self, package: &str, near: Option<&str>) -> Result<Pick, Cause> {
-        let demands = self.demands.get(package).map(Vec::as_slice).unwrap_or_default();
-        match self.best(package, demands, near) {
+        let required = self.required.get(package).map(Vec::as_slice).unwrap_or_default();
+        match self.best(package, required, near) {
             Ok(Some(pick)) => Ok(pick),
             Ok(None) => Err(self.conflict(package)),
             Err(failure) => Err(self.unresolved(package, *failure)),
         }
     }
 
-    /// The bundle of a package that the controller would choose among those that meet all demands; none if
+    /// The bundle of a package that the controller would choose among those that meet all dependencies; none if
     /// there is none.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Planner<'_> {
     pub(super) fn best(
         &self,
         package: &str,
-        demands: &[Demand],
+        required: &[RequiredDependency],
         near: Option<&str>,
     ) -> Result<Option<Pick>, Box<UnexplainedFailure>> {
         let views: Vec<InputCatalog<'_>> =
@@ -68,12 +68,12 @@ impl Planner<'_> {
                     .iter()
                     .find(|view| view.name == choice.catalog)
                     .map_or(0, |view| view.priority);
-                let is_met = demands.iter().all(|demand| demand.dependency.is_met_by(&provider));
+                let is_met = required.iter().all(|one| one.dependency.is_met_by(&provider));
                 let version = request.version;
                 is_met.then_some(Pick { choice, provider, priority, version, is_pinned, catalog })
             })
         };
-        let first = match range_of(demands) {
+        let first = match range_of(required) {
             Some(range) => attempt(&range, false),
             None => Ok(None),
         };
@@ -112,23 +112,23 @@ impl Planner<'_> {
         let views: Vec<InputCatalog<'_>> =
             self.input.catalogs.iter().map(|catalog| catalog.view(package)).collect();
         let mut request = self.request(package);
-        let demands = self.demands.get(package).map(Vec::as_slice).unwrap_or_default();
+        let required = self.required.get(package).map(Vec::as_slice).unwrap_or_default();
         if package != self.input.request.package {
-            request.version = range_of(demands).unwrap_or_default();
+            request.version = range_of(required).unwrap_or_default();
         }
         let message = failure.message.clone();
         let explained = super::super::explain::failure(&request, None, &views, failure).cause;
-        let demands = demands.iter().map(Demand::cause);
+        let required = required.iter().map(RequiredDependency::cause);
         Cause::new(format!("no bundle of package {} can be chosen: {message}", quote(package)))
             .because(explained)
-            .because_all(demands)
+            .because_all(required)
     }
 }
 
-/// The range that all demands on a package have in common; none if the API cannot express it.
-fn range_of(demands: &[Demand]) -> Option<String> {
+/// The range that all dependencies on a package have in common; none if the API cannot express it.
+fn range_of(required: &[RequiredDependency]) -> Option<String> {
     let ranges: Vec<&Range> =
-        demands.iter().filter_map(|demand| Some(demand.dependency.package()?.1)).collect();
+        required.iter().filter_map(|one| Some(one.dependency.package()?.1)).collect();
     common_range(&ranges)
 }
 

@@ -3,13 +3,13 @@
 //! ```text
 //! request ─► bundle ─► dependencies ─┬─► met by the cluster
 //!              ▲                     └─► package: that one, or the one that provides it ─┐
-//!              └──────────── all demands on the package ◄──────────────────────────────┘
+//!              └─────── all dependencies on the package ◄──────────────────────────────┘
 //! ```
 //!
 //! The plan is a function of its input. The version of each package is the one that the controller would
-//! choose within all ranges that dependents require, so that the plan says what will be installed. A demand
-//! that is found late changes an earlier choice: then planning starts again with the demands found so far, but
-//! for those of the bundle that is replaced.
+//! choose within all ranges that dependents require, so that the plan says what will be installed. A
+//! dependency that is found late changes an earlier choice: then planning starts again with the dependencies
+//! found so far, but for those of the bundle that is replaced.
 
 mod choose;
 mod order;
@@ -21,12 +21,12 @@ use super::package_content::PackageContent;
 use super::pick::{ExtensionChoice, ExtensionFailureKind};
 use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent};
 use choose::Pick;
-use mainstay_cause::Cause;
+use mainstay_cause::{Cause, shell_word};
 use mainstay_gocompat::quote;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How often planning starts again at most. Each start has another demand.
+/// How often planning starts again at most. Each start has another dependency.
 const MAX_ROUNDS: usize = 200;
 
 /// A ClusterCatalog with all its packages.
@@ -83,7 +83,7 @@ pub struct PlanInput<'i> {
 
 /// The extensions to create, and what is there already.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InstallPlan {
+pub struct ExtensionPlan {
     /// The extensions to create, dependencies first. The last one is the requested one.
     pub steps: Vec<PlanStep>,
     /// The dependencies that the cluster meets.
@@ -102,21 +102,22 @@ pub struct PlanStep {
     /// The catalog to select, if several of the same priority have the package.
     pub catalog: Option<String>,
     /// Why it is needed: the bundles that depend on it. Empty only for the requested extension.
-    pub needed_by: Vec<Demand>,
+    /// One that is not in the plan would be needed by the versions that it excludes.
+    pub needed_by: Vec<RequiredDependency>,
     /// Whether it depends on a later step: its dependencies are satisfied only when that is installed.
     pub needs_later: bool,
 }
 
 /// A dependency, and the bundle that has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Demand {
+pub struct RequiredDependency {
     /// The bundle.
     pub bundle: String,
     /// The dependency.
     pub dependency: Dependency,
 }
 
-impl Demand {
+impl RequiredDependency {
     fn cause(&self) -> Cause {
         Cause::new(format!("bundle {} requires {}", self.bundle, self.dependency))
     }
@@ -126,7 +127,7 @@ impl Demand {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PresentDependency {
     /// The bundle that depends on it, and the dependency.
-    pub demand: Demand,
+    pub required: RequiredDependency,
     /// What meets it.
     pub source: ProviderSource,
     /// Whether it is a ClusterExtension of the package that has nothing installed yet.
@@ -137,22 +138,41 @@ pub struct PresentDependency {
 ///
 /// # Errors
 /// Why no set of extensions satisfies all dependencies, or which choice the user has to make.
-pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause>> {
-    let mut demands: BTreeMap<String, Vec<Demand>> = BTreeMap::new();
+pub fn plan_installation(input: &PlanInput<'_>) -> Result<ExtensionPlan, Box<Cause>> {
+    let mut required: BTreeMap<String, Vec<RequiredDependency>> = BTreeMap::new();
     let providers = OnceCell::new();
+    let mut first: Option<Result<ExtensionPlan, Box<Cause>>> = None;
     for _ in 0..MAX_ROUNDS {
-        match Planner::new(input, &providers, &demands).run() {
-            Ok(plan) => return Ok(plan),
-            Err(Stop::Failed(cause)) => return Err(cause),
+        let mut planner = Planner::new(input, &providers, &required);
+        let end = match planner.run() {
+            Ok(plan) => Ok(plan),
+            Err(Stop::Failed(cause)) => Err(cause),
             Err(Stop::Again(found)) => {
-                let (package, demand, replaced) = *found;
-                // A bundle that goes demands nothing any more. If it comes again, so do its demands.
-                for known in demands.values_mut() {
-                    known.retain(|demand| demand.bundle != replaced);
+                let (package, found, replaced) = *found;
+                // A bundle that goes requires nothing any more. If it comes again, so do its dependencies.
+                for known in required.values_mut() {
+                    known.retain(|one| one.bundle != replaced);
                 }
-                demands.entry(package).or_default().push(demand);
+                required.entry(package).or_default().push(found);
+                continue;
             }
+        };
+        // Bundles that only a replaced bundle required may be gone, too. If nothing works without their
+        // dependencies, those keep their effect.
+        if let Some(first) = first {
+            return end.or_else(|cause| first.map_err(|_| cause));
         }
+        let before = required.clone();
+        for known in required.values_mut() {
+            known.retain(|one| planner.chooses(&one.bundle));
+        }
+        if required == before {
+            return end;
+        }
+        first = Some(end);
+    }
+    if let Some(Ok(plan)) = first {
+        return Ok(plan);
     }
     let cause = Cause::new(format!(
         "the dependencies of package {} are too many to plan",
@@ -164,8 +184,8 @@ pub fn plan_installation(input: &PlanInput<'_>) -> Result<InstallPlan, Box<Cause
 /// Why a round of planning ends early.
 enum Stop {
     Failed(Box<Cause>),
-    /// A package that is chosen already has another demand, which replaces its bundle.
-    Again(Box<(String, Demand, String)>),
+    /// Another bundle depends on a package that is chosen already, in a way that replaces its bundle.
+    Again(Box<(String, RequiredDependency, String)>),
 }
 
 impl From<Cause> for Stop {
@@ -179,7 +199,7 @@ struct Planner<'p> {
     input: &'p PlanInput<'p>,
     /// The bundles of all catalogs as providers, by package; made when they are needed.
     providers: &'p OnceCell<BTreeMap<&'p String, Vec<Provider>>>,
-    demands: BTreeMap<String, Vec<Demand>>,
+    required: BTreeMap<String, Vec<RequiredDependency>>,
     picks: BTreeMap<String, Pick>,
     /// By package, the packages that it depends on, in the order of its dependencies.
     edges: BTreeMap<String, Vec<String>>,
@@ -190,19 +210,19 @@ impl<'p> Planner<'p> {
     fn new(
         input: &'p PlanInput<'p>,
         providers: &'p OnceCell<BTreeMap<&'p String, Vec<Provider>>>,
-        demands: &BTreeMap<String, Vec<Demand>>,
+        required: &BTreeMap<String, Vec<RequiredDependency>>,
     ) -> Self {
         Self {
             input,
             providers,
-            demands: demands.clone(),
+            required: required.clone(),
             picks: BTreeMap::new(),
             edges: BTreeMap::new(),
             present: Vec::new(),
         }
     }
 
-    fn run(mut self) -> Result<InstallPlan, Stop> {
+    fn run(&mut self) -> Result<ExtensionPlan, Stop> {
         let root = &self.input.request.package;
         let pick = self.pick(root, None)?;
         self.picks.insert(root.clone(), pick);
@@ -212,15 +232,16 @@ impl<'p> Planner<'p> {
         while let Some(package) = queue.pop_front() {
             let Some(pick) = self.picks.get(&package).cloned() else { continue };
             for dependency in pick.choice.dependencies.clone() {
-                let demand = Demand { bundle: pick.choice.bundle.to_string(), dependency };
-                if let Some(provider) = demand.dependency.provider(self.input.providers) {
+                let required =
+                    RequiredDependency { bundle: pick.choice.bundle.to_string(), dependency };
+                if let Some(provider) = required.dependency.provider(self.input.providers) {
                     let (source, is_pending) = (provider.source.clone(), false);
-                    self.present.push(PresentDependency { demand, source, is_pending });
+                    self.present.push(PresentDependency { required, source, is_pending });
                     continue;
                 }
-                let added = match self.add(demand, &pick.choice.catalog) {
+                let added = match self.add(required, &pick.choice.catalog) {
                     Err(Stop::Failed(cause)) => {
-                        // Two bundles can contradict each other: each demand has the same cause.
+                        // Two bundles can contradict each other: each dependency has the same cause.
                         if !failures.contains(&cause) {
                             failures.push(*cause);
                         }
@@ -245,60 +266,69 @@ impl<'p> Planner<'p> {
                 return Err(cause.because_all(failures).into());
             }
         }
-        Ok(order::plan(self.input, self.picks, &self.edges, &self.demands, self.present))
+        let (picks, present) = (self.picks.clone(), std::mem::take(&mut self.present));
+        Ok(order::plan(self.input, picks, &self.edges, &self.required, present))
     }
 
-    /// Makes the plan meet a demand. Returns the package that meets it, if it is in the plan.
-    fn add(&mut self, demand: Demand, catalog: &str) -> Result<Option<String>, Stop> {
-        let meets = |pick: &Pick| demand.dependency.is_met_by(&pick.provider);
+    fn chooses(&self, bundle: &str) -> bool {
+        self.picks.values().any(|pick| *pick.choice.bundle == *bundle)
+    }
+
+    /// Makes the plan meet a dependency. Returns the package that meets it, if it is in the plan.
+    fn add(&mut self, required: RequiredDependency, catalog: &str) -> Result<Option<String>, Stop> {
+        let meets = |pick: &Pick| required.dependency.is_met_by(&pick.provider);
         let chosen = self.picks.iter().find(|(_, pick)| meets(pick)).map(|(name, _)| name.clone());
         if let Some(package) = chosen {
-            self.note(&package, demand);
+            self.note(&package, required);
             return Ok(Some(package));
         }
-        let package = match demand.dependency.package() {
+        let package = match required.dependency.package() {
             Some((package, _)) => package.to_owned(),
-            None => self.provider_package(&demand, catalog)?,
+            None => self.provider_package(&required, catalog)?,
         };
         if let Some(existing) = self.input.extensions.iter().find(|one| one.package == package) {
             if existing.version.is_some() {
-                return Err(outdated(existing, &demand).into());
+                return Err(outdated(existing, &required).into());
             }
             let source = ProviderSource::Extension(existing.name.clone());
-            self.present.push(PresentDependency { demand, source, is_pending: true });
+            self.present.push(PresentDependency { required, source, is_pending: true });
             return Ok(None);
         }
         if let Some(pick) = self.picks.get(&package) {
-            // Its choice did not know of the demand.
+            // Its choice did not know of the dependency.
             let replaced = pick.choice.bundle.to_string();
-            return Err(Stop::Again(Box::new((package, demand, replaced))));
+            return Err(Stop::Again(Box::new((package, required, replaced))));
         }
-        self.note(&package, demand);
+        self.note(&package, required);
         let pick = self.pick(&package, Some(catalog))?;
         self.picks.insert(package.clone(), pick);
         Ok(Some(package))
     }
 
-    fn note(&mut self, package: &str, demand: Demand) {
-        let demands = self.demands.entry(package.to_owned()).or_default();
-        if !demands.contains(&demand) {
-            demands.push(demand);
+    fn note(&mut self, package: &str, required: RequiredDependency) {
+        let known = self.required.entry(package.to_owned()).or_default();
+        if !known.contains(&required) {
+            known.push(required);
         }
     }
 
     /// The package that provides what no package is named for: of the highest priority, then one whose newest
     /// bundle provides it.
-    fn provider_package(&self, demand: &Demand, catalog: &str) -> Result<String, Cause> {
-        if demand.dependency.is_unreadable() {
-            return Err(self.no_provider(demand));
+    fn provider_package(
+        &self,
+        required: &RequiredDependency,
+        catalog: &str,
+    ) -> Result<String, Cause> {
+        if required.dependency.is_unreadable() {
+            return Err(self.no_provider(required));
         }
         let providers = self.providers.get_or_init(|| providers(self.input.catalogs));
         let may_provide = |(_, bundles): &(&&String, &Vec<Provider>)| {
-            bundles.iter().any(|bundle| demand.dependency.is_met_by(bundle))
+            bundles.iter().any(|bundle| required.dependency.is_met_by(bundle))
         };
         let (mut found, mut in_several) = (Vec::new(), Vec::new());
         for (&package, _) in providers.iter().filter(may_provide) {
-            match self.best(package, std::slice::from_ref(demand), Some(catalog)) {
+            match self.best(package, std::slice::from_ref(required), Some(catalog)) {
                 Ok(Some(pick)) => found.push((package, pick)),
                 Err(failure) if failure.kind == ExtensionFailureKind::Ambiguous => {
                     let competing = failure.competing_catalogs.iter();
@@ -326,7 +356,7 @@ impl<'p> Planner<'p> {
         match (found.as_slice(), in_several.as_slice()) {
             // Of a package in several catalogs, its choice says between which of them the user has to decide.
             ([(package, _)], _) | ([], [(package, _)]) => Ok((*package).clone()),
-            ([], []) => Err(self.no_provider(demand)),
+            ([], []) => Err(self.no_provider(required)),
             (found, in_several) => {
                 let lines = found.iter().map(|(package, pick)| {
                     let ExtensionChoice { bundle, catalog, .. } = &pick.choice;
@@ -341,16 +371,16 @@ impl<'p> Planner<'p> {
                 });
                 let shown: Vec<(&String, String)> =
                     if found.is_empty() { several.collect() } else { lines.collect() };
-                Err(many_providers(demand, &shown, count - shown.len()))
+                Err(many_providers(required, &shown, count - shown.len()))
             }
         }
     }
 
     /// The cause that no catalog has a provider.
-    fn no_provider(&self, demand: &Demand) -> Cause {
+    fn no_provider(&self, required: &RequiredDependency) -> Cause {
         let cause =
-            Cause::new("no bundle of any catalog satisfies a dependency").because(demand.cause());
-        if demand.dependency.is_unreadable() {
+            Cause::new("no bundle of any catalog satisfies a dependency").because(required.cause());
+        if required.dependency.is_unreadable() {
             return cause.remedy("have the author of the bundle correct the property");
         }
         let unread = self.input.catalogs.iter().filter_map(|catalog| {
@@ -362,20 +392,20 @@ impl<'p> Planner<'p> {
             .remedy("add a ClusterCatalog with a provider, or install the provider in another way")
     }
 
-    /// The cause that no bundle of a package meets all demands.
+    /// The cause that no bundle of a package satisfies all dependencies on it.
     fn conflict(&self, package: &str) -> Cause {
-        let demands = self.demands.get(package).map(Vec::as_slice).unwrap_or_default();
-        let reasons = demands.iter().map(Demand::cause);
+        let required = self.required.get(package).map(Vec::as_slice).unwrap_or_default();
+        let reasons = required.iter().map(RequiredDependency::cause);
         let root = self.input.request;
         let is_root = root.package == package;
         let has_package =
             self.input.catalogs.iter().any(|catalog| catalog.packages.contains_key(package));
         let what = if !has_package {
             format!("no catalog has package {}", quote(package))
-        } else if demands.len() > 1 || is_root {
-            format!("no bundle of package {} meets all demands", quote(package))
+        } else if required.len() > 1 || is_root {
+            format!("no bundle of package {} satisfies all dependencies on it", quote(package))
         } else {
-            format!("no bundle of package {} meets the demand", quote(package))
+            format!("no bundle of package {} satisfies the dependency on it", quote(package))
         };
         let mut cause = Cause::new(what).because_all(reasons);
         if is_root && !root.version.is_empty() {
@@ -383,7 +413,7 @@ impl<'p> Planner<'p> {
         }
         if has_package {
             let offered = self.offered(package);
-            cause = cause.because(Cause::new(format!("the catalogs have {offered}")));
+            cause = cause.because(Cause::new(format!("the catalogs offer {offered}")));
         }
         cause.remedy("install another version of the dependent, with --version RANGE").remedy(
             "or satisfy the dependency in another way, and install without --with-dependencies, with --dependencies Ignore",
@@ -396,7 +426,8 @@ impl<'p> Planner<'p> {
         let names: Vec<String> = versions.iter().take(5).map(ToString::to_string).collect();
         let more = versions.len().saturating_sub(names.len());
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("version {}{more}", names.join(", "))
+        let word = if versions.len() == 1 { "version" } else { "versions" };
+        format!("{word} {}{more}", names.join(", "))
     }
 
     /// The request for a package.
@@ -424,31 +455,30 @@ fn providers(catalogs: &[PlanCatalog]) -> BTreeMap<&String, Vec<Provider>> {
     providers
 }
 
-/// The cause that an extension of the cluster has a version that does not meet a demand.
-fn outdated(existing: &ExistingExtension, demand: &Demand) -> Cause {
+/// The cause that an extension of the cluster has a version that does not satisfy a dependency.
+fn outdated(existing: &ExistingExtension, required: &RequiredDependency) -> Cause {
     let ExistingExtension { name, version, .. } = existing;
     let version = version.as_deref().unwrap_or_default();
     let cause = Cause::new(format!(
-        "ClusterExtension {name} has version {version}, which does not meet a demand"
+        "ClusterExtension {name} has version {version}, which does not satisfy the dependency"
     ))
-    .because(demand.cause());
-    match demand.dependency.version_range() {
-        Some(range) => {
-            cause.remedy(format!("update it: mainstay extension update {name} --version '{range}'"))
-        }
-        None => {
-            cause.remedy(format!("update it: mainstay extension update {name} --version RANGE"))
-        }
-    }
+    .because(required.cause());
+    let range = required.dependency.version_range();
+    let range = range.map_or_else(|| "RANGE".to_owned(), |range| shell_word(&range));
+    cause.remedy(format!("update it: mainstay extension update {name} --version {range}"))
 }
 
-fn many_providers(demand: &Demand, found: &[(&String, String)], others: usize) -> Cause {
-    let mut cause = Cause::new(format!("several packages provide {}", demand.dependency))
-        .because(Cause::new(format!("bundle {} requires it", demand.bundle)));
+fn many_providers(
+    required: &RequiredDependency,
+    found: &[(&String, String)],
+    others: usize,
+) -> Cause {
+    let mut cause = Cause::new(format!("several packages provide {}", required.dependency))
+        .because(Cause::new(format!("bundle {} requires it", required.bundle)));
     for (package, what) in found {
         cause = cause
             .because(Cause::new(format!("package {package}: {what}")))
-            .remedy(format!("choose it with --dependency {package}"));
+            .remedy(format!("choose it with --dependency {}", shell_word(package)));
     }
     if others > 0 {
         cause = cause.because(Cause::new(format!(

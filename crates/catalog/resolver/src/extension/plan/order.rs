@@ -1,7 +1,7 @@
 //! Order of a plan: dependencies first.
 
 use super::choose::Pick;
-use super::{Demand, InstallPlan, PlanInput, PlanStep, PresentDependency};
+use super::{ExtensionPlan, PlanInput, PlanStep, PresentDependency, RequiredDependency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Puts the chosen bundles in order. Of a cycle, the extension that is reached first comes last.
@@ -9,9 +9,9 @@ pub(super) fn plan(
     input: &PlanInput<'_>,
     mut picks: BTreeMap<String, Pick>,
     edges: &BTreeMap<String, Vec<String>>,
-    demands: &BTreeMap<String, Vec<Demand>>,
+    required: &BTreeMap<String, Vec<RequiredDependency>>,
     present: Vec<PresentDependency>,
-) -> InstallPlan {
+) -> ExtensionPlan {
     let mut ordered: Vec<String> = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let root = input.request.package.as_str();
@@ -37,10 +37,10 @@ pub(super) fn plan(
             .get(package)
             .is_some_and(|needed| needed.iter().any(|other| place.get(&**other) > Some(&at)));
         let Pick { choice, version, catalog, .. } = picks.remove(package)?;
-        let needed_by = demands.get(package).cloned().unwrap_or_default();
+        let needed_by = required.get(package).cloned().unwrap_or_default();
         let package = package.clone();
         Some(PlanStep { package, choice, version, catalog, needed_by, needs_later })
     };
     let steps = ordered.iter().enumerate().filter_map(step).collect();
-    InstallPlan { steps, present }
+    ExtensionPlan { steps, present }
 }

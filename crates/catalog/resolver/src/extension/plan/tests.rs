@@ -55,7 +55,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn plan(&self, catalogs: &[PlanCatalog]) -> Result<InstallPlan, Box<Cause>> {
+    fn plan(&self, catalogs: &[PlanCatalog]) -> Result<ExtensionPlan, Box<Cause>> {
         let request = ExtensionRequest {
             package: "a".to_owned(),
             version: self.version.to_owned(),
@@ -121,7 +121,7 @@ fn chain_is_planned_with_dependencies_first() {
     let why: Vec<String> = plan.steps[0]
         .needed_by
         .iter()
-        .map(|demand| format!("{}: {}", demand.bundle, demand.dependency))
+        .map(|one| format!("{}: {}", one.bundle, one.dependency))
         .collect();
     assert_eq!(why, ["b.v2.0.0: API Pot (x.io/v1)"]);
 }
@@ -167,7 +167,7 @@ fn what_the_cluster_has_is_not_planned() {
 }
 
 #[test]
-fn later_demand_changes_an_earlier_choice() {
+fn later_dependency_changes_an_earlier_choice() {
     let catalogs = [catalog(
         "c",
         0,
@@ -189,7 +189,7 @@ fn later_demand_changes_an_earlier_choice() {
 
 /// Package b gets a version in which it does not require an old d.
 #[test]
-fn demand_of_a_replaced_bundle_goes_with_it() {
+fn dependency_of_a_replaced_bundle_goes_with_it() {
     let catalogs = |of_c: Value| {
         let needs = ["b", "d", "c"].map(|package| needs_package(package, ">=1.0.0"));
         let bundles = [
@@ -212,6 +212,41 @@ fn demand_of_a_replaced_bundle_goes_with_it() {
         let bundles: Vec<&str> = steps.iter().map(|step| &step[..8]).collect();
         assert_eq!(bundles, ["b.v1.0.0", "d.v2.0.0", "c.v1.0.0", "a.v1.0.0"]);
     }
+}
+
+/// Package d, which only b.v2.0.0 requires, is not in the plan: it does not ask for an old e.
+#[test]
+fn dependency_of_a_bundle_that_is_not_in_the_plan_does_not_count() {
+    let needs = ["b", "x", "e"].map(|package| needs_package(package, ">=1.0.0"));
+    let catalogs = |of_y: Value| {
+        let bundles = [
+            bundle("a", "1.0.0", &json!(needs)),
+            bundle("b", "1.0.0", &json!([])),
+            bundle("b", "2.0.0", &json!([needs_package("d", ">=1.0.0")])),
+            bundle("d", "1.0.0", &json!([needs_package("e", "<2.0.0")])),
+            bundle("e", "1.0.0", &json!([])),
+            bundle("e", "2.0.0", &json!([])),
+            bundle("x", "1.0.0", &json!([needs_package("y", ">=1.0.0")])),
+            bundle("y", "1.0.0", &of_y),
+        ];
+        [catalog("c", 0, &bundles)]
+    };
+    let old_b = needs_package("b", "<2.0.0");
+    for of_y in [json!([old_b]), json!([old_b, needs_package("e", ">=2.0.0")])] {
+        let steps = Cluster::default().steps(&catalogs(of_y));
+        let bundles: Vec<&str> = steps.iter().map(|step| &step[..8]).collect();
+        assert!(bundles.contains(&"e.v2.0.0"), "{bundles:?}");
+        assert!(!bundles.contains(&"d.v1.0.0"), "{bundles:?}");
+    }
+    // Without the range for b, its newest bundle would come with c, which does not accept it.
+    let bundles = [
+        bundle("a", "1.0.0", &json!([needs_package("b", ">=1.0.0")])),
+        bundle("b", "1.0.0", &json!([])),
+        bundle("b", "2.0.0", &json!([needs_package("c", ">=1.0.0")])),
+        bundle("c", "1.0.0", &json!([needs_package("b", "<2.0.0")])),
+    ];
+    let expected = ["b.v1.0.0 [>=1.0.0 <2.0.0]", "a.v1.0.0 []"];
+    assert_eq!(Cluster::default().steps(&[catalog("c", 0, &bundles)]), expected);
 }
 
 /// The controller sees the package, the version and the APIs of an installed extension only.
@@ -241,7 +276,7 @@ fn invalid_dependency_is_for_its_author_to_correct() {
 }
 
 #[test]
-fn contradiction_names_each_demand() {
+fn contradiction_names_each_dependency() {
     let catalogs = [catalog(
         "c",
         0,
@@ -257,10 +292,10 @@ fn contradiction_names_each_demand() {
         ],
     )];
     insta::assert_snapshot!(Cluster::default().failure(&catalogs), @r#"
-    no bundle of package "b" meets all demands
+    no bundle of package "b" satisfies all dependencies on it
       because bundle c.v1.0.0 requires package "b" in version range "<2.0.0"
       because bundle a.v1.0.0 requires package "b" in version range ">=2.0.0"
-      because the catalogs have version 2.0.0, 1.0.0
+      because the catalogs offer versions 2.0.0, 1.0.0
       → install another version of the dependent, with --version RANGE
       → or satisfy the dependency in another way, and install without --with-dependencies, with --dependencies Ignore
     "#);
@@ -321,6 +356,9 @@ fn provider_of_an_api_comes_from_the_catalog_of_the_highest_priority_or_is_named
       → choose it with --dependency w
       → choose it with --dependency x
     ");
+    let strange = catalog("other", 0, &[bundle("w;w", "1.0.0", &json!([provides("Pot")]))]);
+    let failure = Cluster::default().failure(&[equal[0].clone(), strange]);
+    assert!(failure.contains("choose it with --dependency 'w;w'\n"), "{failure}");
     let named = Cluster { preferred: vec!["w".to_owned()], ..Cluster::default() };
     assert_eq!(named.steps(&equal), ["w.v1.0.0 []", "a.v1.0.0 []"]);
 }

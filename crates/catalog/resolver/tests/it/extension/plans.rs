@@ -3,8 +3,8 @@
 use mainstay_catalog::{Catalog, KeptContent, LoadOptions};
 use mainstay_resolver::OperatorApi;
 use mainstay_resolver::extension::{
-    self, CATALOG_NAME_LABEL, Dependency, DependencyPolicy, ExtensionRequest, InputCatalog,
-    InputCatalogContent, InstallPlan, PackageContent, PlanCatalog, PlanInput, Provider,
+    self, CATALOG_NAME_LABEL, Dependency, DependencyPolicy, ExtensionPlan, ExtensionRequest,
+    InputCatalog, InputCatalogContent, PackageContent, PlanCatalog, PlanInput, Provider,
     plan_installation,
 };
 use serde_json::json;
@@ -42,7 +42,7 @@ fn views<'c>(catalogs: &'c [PlanCatalog], package: &str) -> Vec<InputCatalog<'c>
 
 /// Checks that a controller which installs the steps one after the other comes to an end.
 fn check(
-    plan: &InstallPlan,
+    plan: &ExtensionPlan,
     catalogs: &[PlanCatalog],
     cluster: &[Provider],
     root: &ExtensionRequest,

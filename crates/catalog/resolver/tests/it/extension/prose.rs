@@ -150,8 +150,8 @@ fn explanation_of_an_invalid_request_or_bundle() {
     validating bundle "pkg.v2.0.0": bundle "pkg.v2.0.0" has a dependency declared via property "olm.gvk.required" which is currently not supported
 
     bundle `pkg.v2.0.0` of catalog `a` cannot be installed
-      because it asks for other operators by `olm.gvk.required`, which extensions cannot
-      → let the controller of Mainstay install it once they are there: annotate the ClusterExtension with `mainstay.dev/dependencies=Require`
+      because it requires other operators by `olm.gvk.required`, which OLM v1 does not support
+      → let the controller of Mainstay install the bundle once its dependencies are satisfied: annotate the ClusterExtension with `mainstay.dev/dependencies=Require`
       → ask for version `1.0.0`: that gives `pkg.v1.0.0` of catalog `a`
     "#);
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// The ClusterExtensions and CustomResourceDefinitions of a cluster.
 #[derive(Debug, Default)]
-pub(crate) struct ClusterFacts {
+pub(crate) struct ProvidingObjects {
     pub(crate) extensions: Vec<Object>,
     /// The CustomResourceDefinitions; none if the account may not list them.
     pub(crate) crds: Option<Vec<Object>>,
@@ -31,7 +31,7 @@ pub(crate) struct Dependent {
     pub(crate) dependency: String,
 }
 
-impl ClusterFacts {
+impl ProvidingObjects {
     /// Reads them.
     ///
     /// # Errors
@@ -140,14 +140,14 @@ pub(crate) async fn dependents(
         Err(ClusterReadError::Forbidden(_)) => return Ok(Dependents(None)),
         Err(error) => return Err(error.into()),
     };
-    let facts = ClusterFacts::with(cluster, extensions).await?;
-    let now = facts.providers();
-    let crds = facts.crds.iter().flatten();
+    let providing = ProvidingObjects::with(cluster, extensions).await?;
+    let now = providing.providers();
+    let crds = providing.crds.iter().flatten();
     let crds = crds.filter(|crd| keeps_crds || owning_extension(crd) != Some(name));
-    let others = facts.extensions.iter().filter(|extension| extension.name() != name);
+    let others = providing.extensions.iter().filter(|extension| extension.name() != name);
     let afterwards = cluster_providers(others, crds);
     let mut dependents = Vec::new();
-    for extension in facts.extensions.iter().filter(accepts) {
+    for extension in providing.extensions.iter().filter(accepts) {
         for dependency in dependencies(cluster, extension, &catalogs).await {
             if dependency.provider(&now).is_some() && dependency.provider(&afterwards).is_none() {
                 dependents.push(Dependent {
@@ -205,7 +205,7 @@ pub(super) async fn missing_dependencies(
         Err(failure) => {
             return (failure.kind == ExtensionFailureKind::Dependency).then(|| {
                 Cause::new(failure.message.clone()).remedy(format!(
-                    "install it once they are there, with the controller of Mainstay: mainstay extension update {name} --dependencies Require"
+                    "let the controller of Mainstay install it once they are satisfied: mainstay extension update {name} --dependencies Require"
                 ))
             });
         }
