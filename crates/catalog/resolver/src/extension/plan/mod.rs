@@ -171,8 +171,8 @@ pub fn plan_installation(input: &PlanInput<'_>) -> Result<ExtensionPlan, Box<Cau
         }
         first = Some(end);
     }
-    if let Some(Ok(plan)) = first {
-        return Ok(plan);
+    if let Some(first) = first {
+        return first;
     }
     let cause = Cause::new(format!(
         "the dependencies of package {} are too many to plan",
