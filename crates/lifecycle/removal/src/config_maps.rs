@@ -23,7 +23,7 @@ struct Reference {
 const MAX_REFERENCE_BYTES: usize = 1 << 20;
 
 /// The ConfigMaps that an InstallPlan references: they hold manifests too large for a plan.
-pub fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
+pub(crate) fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
     let manifests = plan.array(&["status", "plan"]).iter();
     manifests
         .filter_map(|step| step["resource"]["manifest"].as_str())
@@ -36,20 +36,54 @@ pub fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
         .collect()
 }
 
-/// The plans that go with their Subscriptions: all their owners are deleted.
+/// The InstallPlans that go when their owners go: each has owners, and all have one of these uids.
+pub fn plans_owned_by<'p>(
+    plans: &'p [Object],
+    uids: &BTreeSet<&str>,
+) -> impl Iterator<Item = &'p Object> {
+    plans.iter().filter(move |plan| {
+        let owners = plan.owner_references();
+        !owners.is_empty() && owners.iter().all(|owner| uids.contains(&*owner.uid))
+    })
+}
+
+/// The bundle ConfigMaps that may go with InstallPlans: those that they reference, and that no other unfinished
+/// plan references. `all_plans` are the InstallPlans of all namespaces.
+pub fn deletable_config_maps(
+    deleted: &[&Object],
+    all_plans: &[Object],
+) -> BTreeSet<NamespacedName> {
+    let open_plans = open_plans(deleted, all_plans);
+    let mut keys: BTreeSet<NamespacedName> =
+        deleted.iter().flat_map(|plan| referenced_config_maps(plan)).collect();
+    keys.retain(|key| needed_by(key, &open_plans).is_none());
+    keys
+}
+
+/// The unfinished plans, without those that are deleted.
+fn open_plans<'p>(deleted: &[&Object], all_plans: &'p [Object]) -> Vec<&'p Object> {
+    let is_open = |plan: &&Object| {
+        !["Complete", "Failed"].map(Some).contains(&plan.str(&["status", "phase"]))
+            && !deleted.iter().any(|deleted| deleted.uid() == plan.uid())
+    };
+    all_plans.iter().filter(is_open).collect()
+}
+
+fn needed_by<'p>(config_map: &NamespacedName, open_plans: &[&'p Object]) -> Option<&'p Object> {
+    open_plans.iter().find(|plan| referenced_config_maps(plan).contains(config_map)).copied()
+}
+
+/// The plans that go with the Subscriptions of an operator.
 pub(crate) fn deleted_install_plans<'a>(
     objects: &'a OperatorObjects,
     target: &InstalledOperator,
-) -> impl Iterator<Item = &'a Object> {
+) -> Vec<&'a Object> {
     let subscriptions = objects.subscriptions.iter();
     let deleted_uids: BTreeSet<&str> = subscriptions
         .filter(|subscription| target.subscriptions.iter().any(|name| name == subscription.name()))
         .map(Object::uid)
         .collect();
-    objects.plans.iter().filter(move |plan| {
-        let owners = plan.owner_references();
-        !owners.is_empty() && owners.iter().all(|owner| deleted_uids.contains(&*owner.uid))
-    })
+    plans_owned_by(&objects.plans, &deleted_uids).collect()
 }
 
 /// The bundle ConfigMaps that the plans of an operator reference.
@@ -57,7 +91,7 @@ pub(crate) fn find(
     objects: &OperatorObjects,
     target: &InstalledOperator,
 ) -> BTreeSet<NamespacedName> {
-    deleted_install_plans(objects, target).flat_map(referenced_config_maps).collect()
+    deleted_install_plans(objects, target).into_iter().flat_map(referenced_config_maps).collect()
 }
 
 /// Adds the bundle ConfigMaps. Each goes unless another unfinished plan references it.
@@ -67,16 +101,9 @@ pub(crate) fn add(
     parts: &OperatorParts,
     removal: &mut UninstallPlan,
 ) {
-    let deleted: BTreeSet<&str> = deleted_install_plans(objects, target).map(Object::uid).collect();
-    let is_finished = |plan: &Object| {
-        ["Complete", "Failed"].map(Some).contains(&plan.str(&["status", "phase"]))
-            || deleted.contains(plan.uid())
-    };
-    let open_plans: Vec<&Object> = parts.plans.iter().filter(|plan| !is_finished(plan)).collect();
+    let open_plans = open_plans(&deleted_install_plans(objects, target), &parts.plans);
     for config_map in &parts.unpacked {
-        let needed_by =
-            open_plans.iter().find(|plan| referenced_config_maps(plan).contains(&config_map.key()));
-        if let Some(plan) = needed_by {
+        if let Some(plan) = needed_by(&config_map.key(), &open_plans) {
             let why = format!("InstallPlan {} has not installed its content yet", plan.key());
             let remedy =
                 "it is deleted with its catalog, or after the end of that InstallPlan".to_owned();

@@ -20,7 +20,7 @@ mod extension;
 mod parts;
 mod target;
 
-pub use config_maps::referenced_config_maps;
+pub use config_maps::{deletable_config_maps, plans_owned_by};
 pub use extension::{
     ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest, LostObjects,
     is_kept, is_owned_by_extension, plan_extension_removal,

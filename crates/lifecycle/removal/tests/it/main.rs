@@ -5,7 +5,8 @@
 use mainstay_object::{Object, builtin};
 use mainstay_removal::{
     InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, UninstallPlan,
-    UninstallRequest, bundle_config_maps, find_operator, operator_crds, plan_uninstall,
+    UninstallRequest, bundle_config_maps, deletable_config_maps, find_operator, operator_crds,
+    plan_uninstall,
 };
 use mainstay_yaml::{Options, documents};
 
@@ -261,7 +262,11 @@ fn bundle_config_maps_go_unless_an_unfinished_install_plan_references_them() {
     set_reference(&mut other, "large");
     for (phase, stays) in [("Installing", true), ("Complete", false), ("Failed", false)] {
         other.set(&["status", "phase"], phase.into());
+        other.set(&["metadata", "namespace"], "garden".into());
         let plans = vec![objects.plans[0].clone(), other.clone()];
+        let deletable = deletable_config_maps(&[&objects.plans[0]], &plans);
+        assert_eq!(deletable.is_empty(), stays, "{phase}");
+        assert_eq!(deletable_config_maps(&[&objects.plans[0], &other], &plans).len(), 1, "{phase}");
         let parts = OperatorParts { unpacked: read(config_map), plans, ..OperatorParts::default() };
         let removal = plan_uninstall(&objects, &parts, &tea, &request("tea")).unwrap();
         let lists_config_map = |items: &[mainstay_removal::PlanItem]| {

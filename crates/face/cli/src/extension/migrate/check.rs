@@ -71,7 +71,7 @@ pub(super) async fn check(
     target: &SubscriptionArguments,
     acknowledged: &Acknowledgements,
 ) -> Result<Vec<OperatorReport>, CommandFailure> {
-    operators.name_issuer(target.certificates);
+    operators.read_issuer(cluster, target.certificates).await?;
     let subscriptions = if let Some(name) = &target.name {
         let namespace = target.namespace.as_deref();
         let namespace = namespace.unwrap_or_else(|| cluster.default_namespace());

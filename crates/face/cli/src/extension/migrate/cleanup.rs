@@ -4,7 +4,7 @@ use super::convert::{finish, system_namespace};
 use super::operators::{Operators, bundle_config_maps, install_plans, list};
 use super::writes::{Look, change, delete, object_text, wait};
 use super::{CommonArguments, TimeoutArguments};
-use crate::catalog::{CatalogCommandIo, Format};
+use crate::catalog::{CatalogCommandIo, Format, count};
 use crate::cluster::{ClusterHandle, ClusterWriter, find_named};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::extension::owned::owned_objects;
@@ -155,7 +155,7 @@ async fn clean_up(
     let operator = operator_name(package, namespace);
     if let Some(operator) = cluster.get(&OPERATOR, None, &operator).await? {
         if !arguments.dry_run {
-            wait_until_empty(cluster, &operator, arguments.waiting.timeout).await?;
+            wait_until_empty(cluster, io, &operator, arguments.waiting.timeout).await?;
         }
         removal.delete(cluster, io, &OPERATOR, &operator).await?;
     }
@@ -238,10 +238,11 @@ async fn strip_labels(
     Ok(())
 }
 
-/// Waits until OLM classic has seen that an Operator has no components any more: it creates an Operator with
-/// components again. An Operator that nobody looks after is not waited for long.
+/// Waits until OLM classic has removed all components from an Operator: it would create an Operator with
+/// components again. If no controller does that, the wait ends after [`OPERATOR_TIMEOUT`].
 async fn wait_until_empty(
     cluster: &impl ClusterHandle,
+    io: &mut CatalogCommandIo<'_>,
     operator: &Object,
     timeout: Duration,
 ) -> Result<(), CommandFailure> {
@@ -250,10 +251,21 @@ async fn wait_until_empty(
         let refs = found.iter().flat_map(|found| found.array(&["status", "components", "refs"]));
         Ok(match refs.count() {
             0 => Look::Reached(()),
-            many => Look::Waiting(Cause::new(format!("it has {many} components"))),
+            many => Look::Waiting(Cause::new(format!(
+                "Operator {} still has {}",
+                operator.name(),
+                count(many, "component")
+            ))),
         })
     };
-    wait(timeout.min(OPERATOR_TIMEOUT), look).await.map(drop)
+    if let Err(why) = wait(timeout.min(OPERATOR_TIMEOUT), look).await? {
+        let _ = writeln!(
+            io.stderr,
+            "note: {}, so OLM classic may create it again; repeat the command later",
+            why.what()
+        );
+    }
+    Ok(())
 }
 
 async fn delete_catalog_source(

@@ -11,10 +11,11 @@
 use super::backup::BackupContent;
 use super::check::{SubscriptionArguments, text};
 use super::operators::{
-    CheckedOperator, KindedObject, Operators, bundle_config_maps, handed_over, install_plans, list,
-    plans_of,
+    CheckedOperator, KindedObject, Operators, config_maps_of, handed_over, install_plans, list,
 };
-use super::writes::{Look, change, create, delete_and_wait, object_text, wait, wait_until_gone};
+use super::writes::{
+    Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
+};
 use super::{AcknowledgementArguments, CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{ClusterHandle, ClusterReadError, ClusterWriter};
@@ -239,8 +240,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         };
         if self.arguments.dry_run {
             create(cluster, io, &CLUSTER_EXTENSION, &wanted, true).await?;
-            let plans = plans_of(&plans, &subscription);
-            let config_maps = bundle_config_maps(cluster, &plans).await?;
+            let config_maps = config_maps_of(cluster, &subscription, &plans).await?;
             let steps = self.steps(operator, &objects, &wanted, &config_maps);
             for (verb, what) in &steps {
                 say(io, self.arguments.common.output, &format!("would {verb} {what}"));
@@ -302,7 +302,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         let unlabelled = objects
             .iter()
             .filter(|(_, object)| with_release_labels(object, name, namespace).is_some());
-        steps.extend(unlabelled.map(|(_, object)| ("mark", object_text(object))));
+        steps.extend(unlabelled.map(|(_, object)| ("label", object_text(object))));
         steps.push(("create", object_text(wanted)));
         steps.push(("delete", object_text(operator.csv)));
         if without_pin(wanted).is_some() {
@@ -392,8 +392,8 @@ pub(super) async fn finish(
     if let Some(subscription) = &subscription {
         change(cluster, io, &SUBSCRIPTION, subscription, frozen).await?;
     }
+    let plans = install_plans(cluster, namespace).await?;
     if let Some(csv) = &csv {
-        let plans = install_plans(cluster, namespace).await?;
         let saved = restored_subscription(extension).map_err(|error| {
             let cause =
                 Cause::new(format!("the conversion to ClusterExtension {name} cannot go on"));
@@ -413,9 +413,8 @@ pub(super) async fn finish(
     }
     change(cluster, io, &CLUSTER_EXTENSION, extension, without_pin).await?;
     if let Some(subscription) = &subscription {
-        let plans = install_plans(cluster, namespace).await?;
-        for map in bundle_config_maps(cluster, &plans_of(&plans, subscription)).await? {
-            super::writes::delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
+        for map in config_maps_of(cluster, subscription, &plans).await? {
+            delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
         }
         delete_and_wait(cluster, io, &SUBSCRIPTION, subscription, timeout).await?;
     }
@@ -428,7 +427,7 @@ async fn delete_csv(
     csv: &Object,
     timeout: std::time::Duration,
 ) -> Result<(), CommandFailure> {
-    super::writes::delete(cluster, io, &CLUSTER_SERVICE_VERSION, csv).await?;
+    delete(cluster, io, &CLUSTER_SERVICE_VERSION, csv).await?;
     wait_until_gone(cluster, &CLUSTER_SERVICE_VERSION, csv, timeout).await
 }
 

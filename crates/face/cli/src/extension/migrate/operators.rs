@@ -15,6 +15,7 @@ use mainstay_migration::{
 };
 use mainstay_object::builtin::{CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, addons};
 use mainstay_object::{Object, Resource};
+use mainstay_removal::{deletable_config_maps, plans_owned_by};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The CustomResourceDefinition of ClusterExtensions.
@@ -45,26 +46,34 @@ impl Operators {
     /// # Errors
     /// The account may not list it, or the cluster does not serve both systems.
     pub(super) async fn read(cluster: &impl ClusterHandle) -> Result<Self, CommandFailure> {
-        let mut has_certificate_issuer = true;
-        for kind in [addons::ISSUER, addons::CERTIFICATE] {
-            let name = format!("{}.{}", kind.plural, kind.group);
-            let crd = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
-            has_certificate_issuer &= crd.is_some();
-        }
         Ok(Self {
             subscriptions: cluster.list(&SUBSCRIPTION, None, None).await?,
             csvs: cluster.list(&CLUSTER_SERVICE_VERSION, None, Some("!olm.copiedFrom")).await?,
             extensions: cluster.list(&CLUSTER_EXTENSION, None, None).await?,
             extension_crd: cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, EXTENSION_CRD).await?,
-            has_certificate_issuer,
+            has_certificate_issuer: false,
             catalogs: cluster_catalog::list(cluster).await?,
             offers: BTreeMap::new(),
         })
     }
 
-    /// Takes into account what issues the certificates of webhooks.
-    pub(super) fn name_issuer(&mut self, issuer: ExtensionCertificates) {
-        self.has_certificate_issuer |= issuer != ExtensionCertificates::CertManager;
+    /// Reads whether the issuer of the certificates of webhooks is there. Only cert-manager may be missing.
+    ///
+    /// # Errors
+    /// The account may not read CustomResourceDefinitions, or the cluster does not respond.
+    pub(super) async fn read_issuer(
+        &mut self,
+        cluster: &impl ClusterHandle,
+        issuer: ExtensionCertificates,
+    ) -> Result<(), CommandFailure> {
+        self.has_certificate_issuer = true;
+        if issuer == ExtensionCertificates::CertManager {
+            for kind in [addons::ISSUER, addons::CERTIFICATE] {
+                let (crd, name) = (&CUSTOM_RESOURCE_DEFINITION, kind.group_resource());
+                self.has_certificate_issuer &= cluster.get(crd, None, &name).await?.is_some();
+            }
+        }
+        Ok(())
     }
 
     /// The Subscription of a name.
@@ -187,27 +196,34 @@ pub(super) async fn install_plans(
     Ok(cluster.list(&INSTALL_PLAN, Some(namespace), None).await?)
 }
 
-/// The ConfigMaps of the InstallPlans of a Subscription, with manifests that are too large for a plan. They
-/// belong to the CatalogSource, and nothing names them once the plans are gone.
+/// The ConfigMaps that go with InstallPlans: manifests that are too large for a plan. They belong to the
+/// CatalogSource, and nothing names them once the plans are gone. What an unfinished plan of any namespace still
+/// needs is not among them.
 pub(super) async fn bundle_config_maps(
     cluster: &impl ClusterHandle,
-    plans: &[&Object],
+    deleted: &[&Object],
 ) -> Result<Vec<Object>, CommandFailure> {
     let mut found = Vec::new();
-    let keys = plans.iter().flat_map(|plan| mainstay_removal::referenced_config_maps(plan));
-    for key in keys.collect::<BTreeSet<_>>() {
+    if deletable_config_maps(deleted, &[]).is_empty() {
+        return Ok(found);
+    }
+    let all_plans = cluster.list(&INSTALL_PLAN, None, None).await?;
+    for key in deletable_config_maps(deleted, &all_plans) {
         found.extend(cluster.get(&CONFIG_MAP, Some(&key.namespace), &key.name).await?);
     }
     Ok(found)
 }
 
-/// The InstallPlans that only this Subscription owns.
-pub(super) fn plans_of<'p>(plans: &'p [Object], subscription: &Object) -> Vec<&'p Object> {
-    let is_owned = |plan: &&Object| {
-        let owners = plan.owner_references();
-        !owners.is_empty() && owners.iter().all(|owner| owner.uid == subscription.uid())
-    };
-    plans.iter().filter(is_owned).collect()
+/// The ConfigMaps that go when a Subscription goes, and its InstallPlans with it. `plans` are those of its
+/// namespace.
+pub(super) async fn config_maps_of(
+    cluster: &impl ClusterHandle,
+    subscription: &Object,
+    plans: &[Object],
+) -> Result<Vec<Object>, CommandFailure> {
+    let uids = BTreeSet::from([subscription.uid()]);
+    let deleted: Vec<&Object> = plans_owned_by(plans, &uids).collect();
+    bundle_config_maps(cluster, &deleted).await
 }
 
 /// An object that is handed over, with its kind.
