@@ -106,7 +106,7 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
     let (page, faults) = if which.extensions {
         walk_extensions(which, &items).await
     } else if which.migrations {
-        walk_migrations(which, &items, complete).await
+        walk_migrations(which, &catalogs, &items, complete).await?
     } else {
         walk_subscriptions(which, &catalogs, &items, complete).await?
     };
@@ -171,9 +171,17 @@ async fn walk_extensions(which: &Walks, items: &[walk::PackageUnderTest]) -> (St
 /// Moves packages from OLM classic to OLM v1 and back; returns the page and all findings.
 async fn walk_migrations(
     which: &Walks,
+    catalogs: &[Arc<walk::LoadedCatalog>],
     items: &[walk::PackageUnderTest],
     complete: bool,
-) -> (String, Vec<String>) {
+) -> anyhow::Result<(String, Vec<String>)> {
+    let packages = |catalogs: &[Arc<walk::LoadedCatalog>]| -> usize {
+        catalogs.iter().map(|catalog| catalog.packages().len()).sum()
+    };
+    let published = match which.catalog.as_slice() {
+        [] => Some(packages(catalogs)),
+        _ => walk::published()?.as_deref().map(packages),
+    };
     let (count, done) = (items.len(), AtomicUsize::new(1));
     let report_walk = |walk: &walk::MigrationWalk| {
         let at = done.fetch_add(1, Ordering::Relaxed);
@@ -191,7 +199,8 @@ async fn walk_migrations(
     let walked = walk::walk_migrations(items, applier, which.jobs(), report_walk).await;
     // Object sets do not go back, so they need fewer exceptions.
     let complete = complete && applier == walk::Applier::HelmReleases;
-    (walk::migration_table(items, &walked), walk::migration_faults(&walked, complete))
+    let page = walk::migration_table(items, &walked, published);
+    Ok((page, walk::migration_faults(&walked, complete)))
 }
 
 impl Walks {

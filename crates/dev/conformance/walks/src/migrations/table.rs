@@ -51,8 +51,9 @@ impl Outcome {
     }
 }
 
-const INTRODUCTION: &str = "# Walks of published packages from OLM classic to OLM v1 and back
+const TITLE: &str = "# Walks of published packages from OLM classic to OLM v1 and back\n";
 
+const INTRODUCTION: &str = "
 *Written by `mainstay-conformance walk --migrations --table docs/migration-walks.md`; do not edit.*
 
 This page shows what happened when published packages were moved from OLM classic to OLM v1 and back, with
@@ -78,9 +79,16 @@ uid: Deployments, ReplicaSets and pods, CustomResourceDefinitions, custom resour
 
 ";
 
-/// Renders the page; `walks` is in the order of `items`.
-pub fn migration_table(items: &[PackageUnderTest], walks: &[MigrationWalk]) -> String {
-    let mut page = String::from(INTRODUCTION);
+/// Renders the page; `walks` is in the order of `items`, and `published` is the number of packages of the
+/// published catalogs, if known.
+pub fn migration_table(
+    items: &[PackageUnderTest],
+    walks: &[MigrationWalk],
+    published: Option<usize>,
+) -> String {
+    let mut page = String::from(TITLE);
+    page += &incompleteness(walks.len(), published);
+    page += INTRODUCTION;
     for (name, why) in comparison::exceptions() {
         let _ = writeln!(page, "* *{name}*: {why}.");
     }
@@ -100,6 +108,17 @@ pub fn migration_table(items: &[PackageUnderTest], walks: &[MigrationWalk]) -> S
         }
     }
     page
+}
+
+/// Says that packages are missing; empty if none is.
+fn incompleteness(walked: usize, published: Option<usize>) -> String {
+    match published {
+        Some(published) if walked >= published => String::new(),
+        Some(published) => format!("\n**Incomplete: {walked} of {published} packages.**\n"),
+        None => {
+            format!("\n**Incomplete: {walked} packages, not those of the published catalogs.**\n")
+        }
+    }
 }
 
 /// The totals of all walks, and how many packages meet each obstacle.
@@ -149,4 +168,20 @@ fn remarks(item: &PackageUnderTest, walk: &MigrationWalk) -> Vec<String> {
         all.push(format!("cannot be read: {}", truncate(&item.unreadable().join("; "))));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_begins_with_what_is_missing() {
+        let begin = |published| {
+            let page = migration_table(&[], &[MigrationWalk::default()], published);
+            page.lines().nth(2).unwrap().to_owned()
+        };
+        assert_eq!(begin(Some(136)), "**Incomplete: 1 of 136 packages.**");
+        assert!(begin(None).starts_with("**Incomplete: 1 packages"));
+        assert!(begin(Some(1)).starts_with("*Written by"));
+    }
 }

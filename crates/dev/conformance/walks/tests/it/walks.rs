@@ -161,7 +161,7 @@ async fn sample_of_migration_walks_matches_the_results_page() {
     let applier = Applier::HelmReleases;
     let walks = walk::walk_migrations(&items, applier, items.len(), |_| ()).await;
     assert_eq!(walk::migration_faults(&walks, false), Vec::<String>::new());
-    compare_rows(&items, &walk::migration_table(&items, &walks), MIGRATION_PAGE);
+    compare_rows(&items, &walk::migration_table(&items, &walks, None), MIGRATION_PAGE);
 }
 
 /// The walk itself compares the objects after each step.
