@@ -1,6 +1,6 @@
 //! What OLM classic leaves after a migration.
 
-use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
+use crate::names::ROLLBACK_ANNOTATIONS;
 use crate::release::is_classic_label;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -24,12 +24,12 @@ pub fn without_classic_labels(object: &Object) -> Option<Object> {
         .filter(|(name, _)| is_classic_label(name))
         .map(|(name, _)| name.to_owned())
         .collect();
-    let kept = [ORIGINAL_OWNER, ORIGINAL_MANAGED_BY];
-    if names.is_empty() && kept.iter().all(|name| object.annotation(name).is_none()) {
+    if names.is_empty() && ROLLBACK_ANNOTATIONS.iter().all(|name| object.annotation(name).is_none())
+    {
         return None;
     }
     let mut object = object.clone();
-    for name in kept {
+    for name in ROLLBACK_ANNOTATIONS {
         object.remove(&["metadata", "annotations", name]);
     }
     for name in names {

@@ -4,6 +4,7 @@
 use crate::installed::ClassicOperator;
 use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
 use mainstay_api::names;
+use mainstay_api::names::olm_v1::MANAGED_BY_LABEL;
 use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
 use std::collections::BTreeSet;
@@ -45,8 +46,8 @@ pub fn resource_of(object: &Object) -> Option<&'static Resource> {
     kinds.into_iter().find(|found| found.kind == kind && found.api_version() == api_version)
 }
 
-/// The label and annotations of Helm, by which the controller of OLM v1 knows the objects of a release.
-pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of a label and the annotations of Helm, by which the controller of OLM v1 knows the objects of a
+/// release.
 const HELM: &str = "Helm";
 pub(crate) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 pub(crate) const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
@@ -160,7 +161,7 @@ impl Handover {
 /// The object with Helm's label and annotations of a release; none if it has them. An annotation keeps the
 /// label that it had.
 pub fn with_release_labels(object: &Object, extension: &str, namespace: &str) -> Option<Object> {
-    let is_labelled = object.label(MANAGED_BY) == Some(HELM)
+    let is_labelled = object.label(MANAGED_BY_LABEL) == Some(HELM)
         && object.annotation(RELEASE_NAME) == Some(extension)
         && object.annotation(RELEASE_NAMESPACE) == Some(namespace);
     if is_labelled {
@@ -168,11 +169,11 @@ pub fn with_release_labels(object: &Object, extension: &str, namespace: &str) ->
     }
     let mut object = object.clone();
     if object.annotation(RELEASE_NAME).is_none()
-        && let Some(before) = object.label(MANAGED_BY).map(str::to_owned)
+        && let Some(before) = object.label(MANAGED_BY_LABEL).map(str::to_owned)
     {
         object.set_annotation(ORIGINAL_MANAGED_BY, before);
     }
-    object.set_label(MANAGED_BY, HELM);
+    object.set_label(MANAGED_BY_LABEL, HELM);
     object.set_annotation(RELEASE_NAME, extension);
     object.set_annotation(RELEASE_NAMESPACE, namespace);
     Some(object)
@@ -188,9 +189,9 @@ pub fn without_release_labels(object: &Object, extension: &str) -> Option<Object
 /// Removes Helm's label and annotations of a release, and restores the label that was there before.
 pub(crate) fn remove_release_labels(object: &mut Object) {
     match object.annotation(ORIGINAL_MANAGED_BY).map(str::to_owned) {
-        Some(before) => object.set_label(MANAGED_BY, before),
-        None if object.label(MANAGED_BY) == Some(HELM) => {
-            object.remove(&["metadata", "labels", MANAGED_BY]);
+        Some(before) => object.set_label(MANAGED_BY_LABEL, before),
+        None if object.label(MANAGED_BY_LABEL) == Some(HELM) => {
+            object.remove(&["metadata", "labels", MANAGED_BY_LABEL]);
         }
         None => {}
     }

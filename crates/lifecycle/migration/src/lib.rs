@@ -55,4 +55,6 @@ pub use rollback::{
     RestoreError, held, orphaned, restored_group, restored_subscription, returns_to_classic,
     without_hold,
 };
-pub use serving::{ServingObjects, is_issued, released_service};
+pub use serving::{
+    ServingObjects, certificate_secret, is_issued, released_service, without_issuer,
+};

@@ -24,5 +24,7 @@ pub(crate) const ORIGINAL_OWNER: &str = "olm.operatorframework.io/migration-orig
 /// Helm.
 pub(crate) const ORIGINAL_MANAGED_BY: &str =
     "olm.operatorframework.io/migration-original-managed-by";
+/// Annotations on objects that serve a rollback.
+pub(crate) const ROLLBACK_ANNOTATIONS: [&str; 2] = [ORIGINAL_OWNER, ORIGINAL_MANAGED_BY];
 /// Annotation on a ClusterExtension: the ClusterServiceVersion of the operator when it was migrated.
 pub const MIGRATED_FROM_CSV: &str = "olm.operatorframework.io/migrated-from-clusterserviceversion";

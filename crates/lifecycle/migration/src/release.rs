@@ -3,7 +3,7 @@
 //! Both appliers of OLM v1 begin with it: that of Helm releases upgrades it to the rendered bundle, that of
 //! ClusterObjectSets makes its first revision of it.
 
-use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
+use crate::names::ROLLBACK_ANNOTATIONS;
 use mainstay_api::names::olm_v1::{
     BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_VERSION, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
 };
@@ -16,13 +16,10 @@ use mainstay_releases::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Prefixes of annotations that tell about a moment or belong to another tool.
-const DROPPED_ANNOTATIONS: [&str; 5] = [
-    "kubectl.kubernetes.io/",
-    "deployment.kubernetes.io/",
-    names::INSTALLED_ALONGSIDE_PREFIX,
-    ORIGINAL_OWNER,
-    ORIGINAL_MANAGED_BY,
+/// Prefixes of annotations that describe a moment, belong to another tool or serve a rollback.
+const DROPPED_ANNOTATIONS: [&[&str]; 2] = [
+    &["kubectl.kubernetes.io/", "deployment.kubernetes.io/", names::INSTALLED_ALONGSIDE_PREFIX],
+    &ROLLBACK_ANNOTATIONS,
 ];
 
 /// What a release of recorded objects is made of.
@@ -131,9 +128,10 @@ fn recorded(object: &Object) -> Value {
         metadata["namespace"] = object.namespace().into();
     }
     let labels = object.labels().filter(|(name, _)| !is_classic_label(name));
-    let annotations = object
-        .annotations()
-        .filter(|(name, _)| !DROPPED_ANNOTATIONS.iter().any(|prefix| name.starts_with(prefix)));
+    let is_dropped = |name: &str| {
+        DROPPED_ANNOTATIONS.iter().copied().flatten().any(|prefix| name.starts_with(prefix))
+    };
+    let annotations = object.annotations().filter(|(name, _)| !is_dropped(name));
     let (labels, annotations) = (texts(labels), texts(annotations));
     for (name, all) in [("labels", labels), ("annotations", annotations)] {
         if !all.is_empty() {

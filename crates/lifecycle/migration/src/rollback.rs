@@ -6,26 +6,19 @@
 //! objects of OLM classic lose their owner at OLM v1 ─► the finalizer goes, and with it what only OLM v1 has
 //! ```
 
-use crate::handover::{Handover, MANAGED_BY, RELEASE_NAME, remove_release_labels};
+use crate::handover::{Handover, RELEASE_NAME, remove_release_labels};
 use crate::installed::reference;
 use crate::names::{
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ORIGINAL_OWNER, ROLLBACK_FINALIZER,
     SUBSCRIPTION_BACKUP,
 };
 use mainstay_api::names;
-use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_api::resources::{OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_bundle::render::{INJECT_CA_BUNDLE, INJECT_CA_FROM};
 use mainstay_object::Object;
+use mainstay_releases::PRIMARY_RESOURCE;
 use serde_json::{Value, json};
-
-/// Annotation of cert-manager on webhook configurations and CustomResourceDefinitions: the Certificate whose
-/// CA they trust, `namespace/name`.
-const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
-
-/// Annotations of OLM v1 on objects that `helm.sh/resource-policy` keeps, which have no owner: `/NAME` and kind
-/// of their ClusterExtension.
-const PRIMARY_RESOURCE: [&str; 2] =
-    ["operator-sdk/primary-resource", "operator-sdk/primary-resource-type"];
 
 /// What a ClusterExtension lacks for a rollback.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,12 +106,13 @@ pub fn returns_to_classic(object: &Object, csv: &Object, rules: &Handover) -> bo
 /// neither. A cluster-scoped object gets the labels again by which OLM classic finds it.
 pub fn orphaned(object: &Object, extension: &Object, csv: &Object) -> Option<Object> {
     let mut changed = without_extension(object, extension)?;
-    // OLM classic may have rewritten the annotations of a Deployment, which have the label that it had.
+    // OLM classic overwrites the annotations of its Deployments, also the one that keeps this label. The label
+    // then comes from the ClusterServiceVersion.
     if object.kind() == "Deployment" {
         let all = csv.array(&["spec", "install", "spec", "deployments"]).iter();
         let mut own = all.filter(|own| own["name"] == *object.name());
-        if let Some(label) = own.next().and_then(|own| own["label"][MANAGED_BY].as_str()) {
-            changed.set_label(MANAGED_BY, label);
+        if let Some(label) = own.next().and_then(|own| own["label"][MANAGED_BY_LABEL].as_str()) {
+            changed.set_label(MANAGED_BY_LABEL, label);
         }
     }
     // A longer text is no value of a label.
@@ -156,6 +150,10 @@ pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<O
     let certificate = object.annotation(INJECT_CA_FROM).and_then(|from| from.split_once('/'));
     if certificate.is_some_and(|(of, _)| of == namespace) {
         changed.remove(&["metadata", "annotations", INJECT_CA_FROM]);
+    }
+    // On other objects, the annotation may be of the bundle.
+    if is_owned && object.kind() == "CustomResourceDefinition" {
+        changed.remove(&["metadata", "annotations", INJECT_CA_BUNDLE]);
     }
     let others: Vec<Value> =
         owners.iter().filter(|owner| owner["uid"] != extension.uid()).cloned().collect();
@@ -272,14 +270,14 @@ mod tests {
         assert_eq!((free.label(OWNER_NAME_LABEL), free.label(names::OWNER)), (None, None));
         assert_eq!(orphaned(&free, &extension, &csv), None);
         // OLM classic wrote the annotations again, so nothing but the owner tells about the release.
-        deployment.set_label(MANAGED_BY, "Helm");
+        deployment.set_label(MANAGED_BY_LABEL, "Helm");
         let free = orphaned(&deployment, &extension, &csv).unwrap();
-        assert_eq!(free.label(MANAGED_BY), None);
+        assert_eq!(free.label(MANAGED_BY_LABEL), None);
         let mut labelled = csv.clone();
-        let own = json!([{"name": "tea", "label": {MANAGED_BY: "Helm"}}]);
+        let own = json!([{"name": "tea", "label": {MANAGED_BY_LABEL: "Helm"}}]);
         labelled.set(&["spec", "install", "spec", "deployments"], own);
         let free = orphaned(&deployment, &extension, &labelled).unwrap();
-        assert_eq!(free.label(MANAGED_BY), Some("Helm"));
+        assert_eq!(free.label(MANAGED_BY_LABEL), Some("Helm"));
         assert_eq!(orphaned(&free, &extension, &labelled), None, "it is one of the bundle");
         // The InstallPlan of another operator, and a conversion that was killed.
         let bare = Handover::of(operator, &[]);
@@ -296,13 +294,14 @@ mod tests {
         assert!(role.annotations().next().is_none());
         let mut crd = make("CustomResourceDefinition", "pots.tea", &["e"]);
         crd.set_annotation(INJECT_CA_FROM, "ns/tea-service-cert");
+        crd.set_annotation(INJECT_CA_BUNDLE, "true");
         for (annotation, value) in PRIMARY_RESOURCE.iter().zip(["/tea", "ClusterExtension.x"]) {
             crd.set_annotation(annotation, value);
         }
         let mut extension = extension;
         extension.set(&["spec", "namespace"], "ns".into());
         let crd = orphaned(&crd, &extension, &csv).unwrap();
-        assert!(crd.annotations().next().is_none(), "its Certificate is gone");
+        assert!(crd.annotations().next().is_none(), "no issuer of OLM v1 writes its CA any more");
         assert_eq!(role.label(names::OWNER), Some("tea.v1"));
         assert_eq!(orphaned(&role, &extension, &csv), None);
     }

@@ -1,11 +1,13 @@
 //! Servers of webhooks on the way back: their Services and certificates have the same names in both systems.
 //!
-//! OLM classic takes over no Service of another owner, and no Secret that it did not make. cert-manager makes
-//! a Secret again as long as its Certificate exists and the Issuer is there. So Issuers go first, then
-//! Secrets, then Certificates; and the Services lose their owner before OLM classic looks at them.
+//! OLM classic takes over no Service of another owner, and no Secret of another issuer. An issuer makes a Secret
+//! again as long as it is asked to: cert-manager by a Certificate with an Issuer, OpenShift's service CA by an
+//! annotation of the Service. So Issuers and annotations go first, then Secrets, then Certificates. The Services
+//! lose their owner last: those of an extension tell which Secrets are meant.
 
 use crate::rollback::without_extension;
 use mainstay_api::names;
+use mainstay_bundle::render::SERVING_CERTIFICATE_SECRET;
 use mainstay_object::Object;
 use mainstay_object::builtin::addons;
 use serde_json::Value;
@@ -26,11 +28,14 @@ pub struct ServingObjects<'a> {
 }
 
 impl<'a> ServingObjects<'a> {
-    /// Those among all objects of an extension.
-    pub fn of(objects: &'a [Object]) -> Self {
+    /// Those that the extension owns, among all objects with its labels.
+    pub fn of(objects: &'a [Object], extension: &Object) -> Self {
         let of_kind = |api_version: &str, kind: &str| -> Vec<&'a Object> {
-            let is_kind =
-                |object: &&Object| object.kind() == kind && object.api_version() == api_version;
+            let is_kind = |object: &&Object| {
+                object.kind() == kind
+                    && object.api_version() == api_version
+                    && is_owned(object, extension)
+            };
             objects.iter().filter(is_kind).collect()
         };
         let mut called = BTreeSet::new();
@@ -58,10 +63,29 @@ impl<'a> ServingObjects<'a> {
     }
 }
 
-/// Whether cert-manager made or overwrote a Secret for a Certificate.
-pub fn is_issued(secret: &Object, certificate: &Object) -> bool {
-    secret.namespace() == certificate.namespace()
-        && secret.annotation(CERTIFICATE_NAME) == Some(certificate.name())
+fn is_owned(object: &Object, owner: &Object) -> bool {
+    object.owner_references().iter().any(|found| found.uid == owner.uid())
+}
+
+/// The name of the Secret with the certificate of a Service.
+pub fn certificate_secret(service: &Object) -> String {
+    format!("{}-cert", service.name())
+}
+
+/// Whether the Secret with the certificate of a Service was issued for OLM v1: the extension or the Service owns
+/// it, or cert-manager keeps it for the Certificate of the same name.
+pub fn is_issued(secret: &Object, service: &Object, extension: &Object) -> bool {
+    is_owned(secret, extension)
+        || is_owned(secret, service)
+        || secret.annotation(CERTIFICATE_NAME) == Some(secret.name())
+}
+
+/// A Service without the annotation for which OpenShift's service CA issues a certificate; none if it has none.
+pub fn without_issuer(service: &Object) -> Option<Object> {
+    service.annotation(SERVING_CERTIFICATE_SECRET)?;
+    let mut service = service.clone();
+    service.remove(&["metadata", "annotations", SERVING_CERTIFICATE_SECRET]);
+    Some(service)
 }
 
 /// A Service without its owner at OLM v1, so that OLM classic takes it over; none if it is so already.
@@ -96,6 +120,8 @@ mod tests {
             make("v1", "Service", "metrics"),
             make("cert-manager.io/v1", "Issuer", "tea-service-cert-selfsigned-issuer"),
             make("cert-manager.io/v1", "Certificate", "tea-service-cert"),
+            make("cert-manager.io/v1", "Issuer", "foreign-issuer"),
+            make("cert-manager.io/v1", "Certificate", "foreign-cert"),
             object(json!({
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},
@@ -108,7 +134,19 @@ mod tests {
                 }},
             })),
         ];
-        let serving = ServingObjects::of(&objects);
+        let extension = object(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "tea", "uid": "e"},
+        }));
+        let mut objects = objects;
+        for object in &mut objects {
+            let uid = if object.name().starts_with("foreign") { "other" } else { "e" };
+            object.set(
+                &["metadata", "ownerReferences"],
+                json!([{"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid}]),
+            );
+        }
+        let serving = ServingObjects::of(&objects, &extension);
         let names = |objects: &[&Object]| -> Vec<String> {
             objects.iter().map(|object| object.name().to_owned()).collect()
         };
@@ -119,11 +157,37 @@ mod tests {
 
     #[test]
     fn secret_of_another_issuer_stays() {
-        let certificate = make("cert-manager.io/v1", "Certificate", "tea-service-cert");
-        let mut secret = make("v1", "Secret", "tea-service-cert");
-        assert!(!is_issued(&secret, &certificate));
-        secret.set_annotation(CERTIFICATE_NAME, "tea-service-cert");
-        assert!(is_issued(&secret, &certificate));
+        let mut service = make("v1", "Service", "tea-service");
+        let mut extension = make("olm.operatorframework.io/v1", "ClusterExtension", "tea");
+        service.set(&["metadata", "uid"], "s".into());
+        extension.set(&["metadata", "uid"], "e".into());
+        let secret = make("v1", "Secret", &certificate_secret(&service));
+        let issued = |change: &dyn Fn(&mut Object)| {
+            let mut secret = secret.clone();
+            change(&mut secret);
+            is_issued(&secret, &service, &extension)
+        };
+        assert!(!issued(&|_| ()));
+        for (annotation, is_ours) in [("tea-service-cert", true), ("cup-cert", false)] {
+            let found = issued(&|secret| secret.set_annotation(CERTIFICATE_NAME, annotation));
+            assert_eq!(found, is_ours, "{annotation}");
+        }
+        for (uid, is_ours) in [("e", true), ("s", true), ("csv", false)] {
+            let owners = json!([{"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid}]);
+            let found =
+                issued(&|secret| secret.set(&["metadata", "ownerReferences"], owners.clone()));
+            assert_eq!(found, is_ours, "{uid}");
+        }
+    }
+
+    #[test]
+    fn service_ca_is_asked_no_more() {
+        let mut service = make("v1", "Service", "tea-service");
+        assert_eq!(without_issuer(&service), None);
+        service.set_annotation(SERVING_CERTIFICATE_SECRET, "tea-service-cert");
+        service.set_annotation("other", "1");
+        let left = without_issuer(&service).unwrap();
+        assert_eq!(left.annotations().collect::<Vec<_>>(), [("other", "1")]);
     }
 
     #[test]

@@ -16,6 +16,11 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Annotations on objects that `helm.sh/resource-policy` keeps, which have no owner: `/NAME` and kind of their
+/// ClusterExtension.
+pub const PRIMARY_RESOURCE: [&str; 2] =
+    ["operator-sdk/primary-resource", "operator-sdk/primary-resource-type"];
+
 /// The owner of a release and of its objects: a ClusterExtension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleaseOwner<'a> {
@@ -181,9 +186,10 @@ fn post_render(
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         let kind = [owner.kind, group].into_iter().filter(|part| !part.is_empty());
         let kind = kind.collect::<Vec<_>>().join(".");
-        annotations
-            .insert("operator-sdk/primary-resource".into(), format!("/{}", owner.name).into());
-        annotations.insert("operator-sdk/primary-resource-type".into(), kind.into());
+        let values = [format!("/{}", owner.name), kind];
+        for (name, value) in PRIMARY_RESOURCE.into_iter().zip(values) {
+            annotations.insert(name.into(), value.into());
+        }
     } else {
         let references =
             metadata.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));

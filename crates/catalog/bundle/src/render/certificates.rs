@@ -7,6 +7,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Annotation of cert-manager on callers of webhooks: the Certificate whose CA they trust, `namespace/name`.
+pub const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
+/// Annotation of OpenShift's service CA on callers of webhooks: with the value `true`, it writes its CA to them.
+pub const INJECT_CA_BUNDLE: &str = "service.beta.openshift.io/inject-cabundle";
+/// Annotation of OpenShift's service CA on Services: the name of the Secret for which it issues a certificate.
+pub const SERVING_CERTIFICATE_SECRET: &str = "service.beta.openshift.io/serving-cert-secret-name";
+
 /// The Service and certificate with which a Deployment serves its webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookServing {
@@ -76,7 +83,7 @@ impl CertificateProvider for CertManager {
 
     fn inject_ca_bundle(&self, caller: &mut Value, serving: &WebhookServing) {
         let certificate = format!("{}/{}", serving.namespace, serving.certificate);
-        objects::annotate(caller, "cert-manager.io/inject-ca-from", &certificate);
+        objects::annotate(caller, INJECT_CA_FROM, &certificate);
     }
 
     fn prepare_service(&self, _service: &mut Value, _serving: &WebhookServing) {}
@@ -119,12 +126,11 @@ impl CertificateProvider for ServiceCa {
     }
 
     fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
-        objects::annotate(caller, "service.beta.openshift.io/inject-cabundle", "true");
+        objects::annotate(caller, INJECT_CA_BUNDLE, "true");
     }
 
     fn prepare_service(&self, service: &mut Value, serving: &WebhookServing) {
-        let name = "service.beta.openshift.io/serving-cert-secret-name";
-        objects::annotate(service, name, &serving.certificate);
+        objects::annotate(service, SERVING_CERTIFICATE_SECRET, &serving.certificate);
     }
 
     fn additional_objects(&self, _serving: &WebhookServing) -> Vec<Value> {

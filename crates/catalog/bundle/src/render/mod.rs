@@ -36,8 +36,8 @@ mod webhooks;
 mod yaml;
 
 pub use certificates::{
-    CertManager, CertificateProvider, CertificateSecret, IssuedCertificate, IssuedCertificates,
-    ServiceCa, WebhookServing,
+    CertManager, CertificateProvider, CertificateSecret, INJECT_CA_BUNDLE, INJECT_CA_FROM,
+    IssuedCertificate, IssuedCertificates, SERVING_CERTIFICATE_SECRET, ServiceCa, WebhookServing,
 };
 pub use deployment_config::DeploymentConfig;
 pub use error::{

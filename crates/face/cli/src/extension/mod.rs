@@ -38,7 +38,7 @@ mod with_dependencies;
 
 pub(crate) use owned::{hidden_note, owned_objects, owned_resource, owner_selector};
 pub(crate) use providing_objects::{Dependent, dependents};
-pub(crate) use watch::wait_until_gone_or;
+pub(crate) use watch::wait_until_controller_ends;
 
 use crate::catalog::{self, CatalogCommandIo, Format};
 use crate::cluster::{

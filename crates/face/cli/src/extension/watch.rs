@@ -4,6 +4,7 @@ use super::state::{self, InstallStage};
 use crate::catalog::{CatalogCommandIo, escape_controls};
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
+use mainstay_api::names::olm_v1::{CONTENT_MANAGER_CACHE_FINALIZER, UNPACK_CACHE_FINALIZER};
 use mainstay_api::resources::CLUSTER_EXTENSION;
 use mainstay_cause::Cause;
 use mainstay_clock::Clock;
@@ -109,7 +110,7 @@ pub(super) async fn wait_until_gone(
 ///
 /// # Errors
 /// The account may not read the object, or the cluster does not respond until the end.
-pub(crate) async fn wait_until_gone_or(
+async fn wait_until_gone_or(
     cluster: &impl ClusterHandle,
     extension: &Object,
     timeout: Duration,
@@ -134,6 +135,27 @@ pub(crate) async fn wait_until_gone_or(
         }
         polling.pause().await;
     }
+}
+
+/// The finalizers of a controller of OLM v1: without them, its work on a deleted extension is done.
+const CONTROLLER_FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
+
+/// Waits until the controller of an extension has ended its work on it, once the extension is deleted. Returns
+/// the extension as it then is, none if it is gone; the error of the inner result is the object at the end of
+/// the time.
+///
+/// # Errors
+/// The account may not read the object, or the cluster does not respond until the end.
+pub(crate) async fn wait_until_controller_ends(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+    timeout: Duration,
+) -> Result<Result<Option<Object>, Object>, CommandFailure> {
+    let is_ended = |extension: &Object| {
+        let mut finalizers = extension.finalizers();
+        extension.is_terminating() && !finalizers.any(|name| CONTROLLER_FINALIZERS.contains(&name))
+    };
+    wait_until_gone_or(cluster, extension, timeout, is_ended).await
 }
 
 /// Shows a state on a terminal, once.

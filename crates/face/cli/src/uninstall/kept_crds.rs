@@ -14,11 +14,8 @@ use crate::cluster::{
     ClusterHandle, ClusterReadError, ClusterWriteError, ClusterWriter, ObjectWrite,
 };
 use crate::exit::CommandFailure;
-use crate::extension::wait_until_gone_or;
-use mainstay_api::names::olm_v1::{
-    CONTENT_MANAGER_CACHE_FINALIZER, KEEP_CRDS_FINALIZER, RESOURCE_POLICY_ANNOTATION,
-    UNPACK_CACHE_FINALIZER,
-};
+use crate::extension::wait_until_controller_ends;
+use mainstay_api::names::olm_v1::{KEEP_CRDS_FINALIZER, RESOURCE_POLICY_ANNOTATION};
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, builtin};
@@ -28,8 +25,6 @@ use std::time::Duration;
 
 /// How often an object is read again that changes meanwhile.
 const ATTEMPTS: u32 = 5;
-/// The finalizers of a controller of OLM v1: without them, its work on a deleted extension is done.
-const CONTROLLER_FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER];
 
 /// Deletes a ClusterExtension, and keeps CustomResourceDefinitions. Returns before the other objects are gone.
 ///
@@ -76,11 +71,7 @@ pub(super) async fn delete_and_keep(
     if !extension.is_terminating() {
         cluster.delete(&step).await?;
     }
-    let is_ended = |extension: &Object| {
-        extension.is_terminating()
-            && !CONTROLLER_FINALIZERS.iter().any(|finalizer| has_finalizer(extension, finalizer))
-    };
-    let held = match wait_until_gone_or(cluster, extension, timeout, is_ended).await? {
+    let held = match wait_until_controller_ends(cluster, extension, timeout).await? {
         Ok(Some(held)) if has_finalizer(&held, KEEP_CRDS_FINALIZER) => Some(held),
         // Somebody removed the hold: the release below may still come in time.
         Ok(_) => None,

@@ -1,5 +1,8 @@
 //! `mainstay extension migrate` on a cluster with both systems.
 
+mod left_alone;
+mod webhooks;
+
 use super::live_cluster::{CATALOG_NAMESPACE, LiveCluster, line};
 use base64::Engine as _;
 use clap::Parser;
@@ -11,11 +14,12 @@ use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog::CatalogCommandIo;
 use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
-use mainstay_clitest::CommandOutput;
-use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
+use mainstay_clitest::{CommandOutput, DirectCluster};
+use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 const CSV: &str = "anvil.v1.0.0";
 const IMAGE: &str = "r.example/anvil:v1.0.0";
@@ -173,6 +177,11 @@ async fn wait_for_classic(live: &LiveCluster) {
 
 /// Runs `mainstay extension migrate`; blanks separate the arguments.
 async fn migrate(live: &LiveCluster, arguments: &str) -> CommandOutput {
+    migrate_on(&live.commands, live.folder(), arguments).await
+}
+
+/// The same on any cluster, in a folder.
+async fn migrate_on(cluster: &DirectCluster, folder: &Path, arguments: &str) -> CommandOutput {
     let words = ["mainstay", "extension", "migrate"].into_iter().chain(arguments.split(' '));
     let parsed = match Arguments::try_parse_from(words) {
         Ok(parsed) => parsed,
@@ -183,13 +192,13 @@ async fn migrate(live: &LiveCluster, arguments: &str) -> CommandOutput {
     let streams = CatalogCommandIo {
         stdout: &mut out,
         stderr: &mut err,
-        folder: live.folder().to_owned(),
+        folder: folder.to_owned(),
         colour: false,
         terminal: false,
         variable: &|_| None,
     };
     let mut io = ExtensionCommandIo { streams, stdin: &mut std::io::empty(), interactive: false };
-    let status = extension::run(&arguments, &mut io, async |_, _| Ok(live.commands.clone())).await;
+    let status = extension::run(&arguments, &mut io, async |_, _| Ok(cluster.clone())).await;
     let code = match status {
         mainstay_cli::exit::ExitStatus::Done => 0,
         mainstay_cli::exit::ExitStatus::Failed => 1,
@@ -272,11 +281,11 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
     for wanted in [
         "would hold upgrades of Subscription team/anvil",
         "would create Secret olmv1-system/sh.helm.release.v1.anvil.v1",
-        "would mark ClusterRole anvil-readers",
-        "would mark ConfigMap team/anvil-settings",
-        "would mark CustomResourceDefinition anvils.forge.example.com",
-        "would mark Deployment team/anvil",
-        "would mark ServiceAccount team/anvil",
+        "would label ClusterRole anvil-readers",
+        "would label ConfigMap team/anvil-settings",
+        "would label CustomResourceDefinition anvils.forge.example.com",
+        "would label Deployment team/anvil",
+        "would label ServiceAccount team/anvil",
         "would create ClusterExtension anvil",
         "would delete ClusterServiceVersion team/anvil.v1.0.0",
         "would remove the pin of ClusterExtension anvil",
@@ -344,41 +353,6 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
     let subscription = find(&live, &SUBSCRIPTION, "anvil").await.unwrap();
     assert_eq!(subscription.str(&["spec", "startingCSV"]), Some(CSV));
     assert!(find(&live, &OPERATOR_GROUP, "og").await.is_some());
-    live.shutdown().await;
-}
-
-/// The Secret with the certificate has the same name in both systems.
-#[tokio::test]
-async fn operator_with_webhooks_gets_certificates_of_the_controller() {
-    let mut manifests = manifests();
-    manifests[0].1["spec"]["webhookdefinitions"] = json!([{
-        "type": "ValidatingAdmissionWebhook", "generateName": "v.example.com",
-        "deploymentName": "anvil", "containerPort": 443, "targetPort": 9443,
-        "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
-        "webhookPath": "/hook",
-        "rules": [{
-            "apiGroups": ["forge.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
-            "resources": ["anvils"], "scope": "*",
-        }],
-    }]);
-    let features = Features::default().with_certificates(WebhookCertificates::Own);
-    let live = subscribed_to(&manifests, features, json!({})).await;
-    wait_for_classic(&live).await;
-    let check = migrate(&live, "check anvil -n team").await;
-    assert!(check.out.contains("name it with --certificates"), "{}", check.out);
-    let convert = migrate(&live, "convert anvil -n team --certificates own").await;
-    assert_done(&convert);
-    assert_converted(&live).await;
-    let kind = &builtin::SECRET;
-    let is_ours = |secret: &Object| {
-        secret.owner_references().iter().all(|owner| owner.kind == "ClusterExtension")
-            && secret.str(&["data", "ca.crt"]).is_some()
-    };
-    let secret = live.cluster.wait_for(kind, Some("team"), "anvil-service-cert", is_ours).await;
-    let kind = &builtin::VALIDATING_WEBHOOK_CONFIGURATION;
-    let caller = find(&live, kind, "v.example.com").await.unwrap();
-    let trusted = caller.array(&["webhooks"])[0]["clientConfig"]["caBundle"].clone();
-    assert_eq!(secret.str(&["data", "ca.crt"]), trusted.as_str());
     live.shutdown().await;
 }
 

@@ -2,20 +2,22 @@
 //!
 //! ```text
 //! finalizer on the ClusterExtension ─► deleted ─► its controller stops, the garbage collector waits
-//!   ─► certificates of webhooks deleted, their Services lose their owner
+//!   ─► certificates of webhooks deleted, then their Services lose their owner
 //!   ─► Subscription as it was ─► OLM classic installs the version over the same objects
 //!   ─► the objects lose their owner at OLM v1 ─► the finalizer goes
 //! ```
 
 use super::backup;
 use super::operators::{Operators, handed_over, install_plans, list};
-use super::writes::{Look, change, create, delete_and_wait, object_text, wait, wait_until_gone};
+use super::writes::{
+    Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
+};
 use super::{CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{ClusterHandle, ClusterWriter, find_named};
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::extension::owned::owned_objects;
-use crate::extension::say;
+use crate::extension::{say, wait_until_controller_ends};
 use crate::resolve::format_output;
 use clap::Args;
 use mainstay_api::resources::{
@@ -24,9 +26,10 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    ClassicOperator, Handover, MIGRATED_FROM_CSV, ServingObjects, held, is_frozen, is_issued,
-    orphaned, released_service, resource_of, restored_group, restored_subscription,
-    returns_to_classic, thawed, without_hold, without_release_labels,
+    ClassicOperator, Handover, MIGRATED_FROM_CSV, ServingObjects, certificate_secret, held,
+    is_frozen, is_issued, orphaned, released_service, resource_of, restored_group,
+    restored_subscription, returns_to_classic, thawed, without_hold, without_issuer,
+    without_release_labels,
 };
 use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
@@ -127,7 +130,8 @@ async fn roll_back(
         (!found.is_terminating()).then(|| held(found)).flatten()
     })
     .await?;
-    super::writes::delete(cluster, io, &CLUSTER_EXTENSION, extension).await?;
+    delete(cluster, io, &CLUSTER_EXTENSION, extension).await?;
+    wait_until_controller_stops(cluster, extension, timeout).await?;
     release_servers(cluster, io, extension, timeout).await?;
     let installed = wanted.str(&["spec", "startingCSV"]);
     let version = installed.or_else(|| extension.annotation(MIGRATED_FROM_CSV));
@@ -184,7 +188,7 @@ async fn delete_releases(
 ) -> Result<(), CommandFailure> {
     let selector = mainstay_releases::index_selector(Some(extension));
     for secret in list(cluster, &builtin::SECRET, None, Some(&selector)).await? {
-        super::writes::delete(cluster, io, &builtin::SECRET, &secret).await?;
+        delete(cluster, io, &builtin::SECRET, &secret).await?;
     }
     Ok(())
 }
@@ -341,6 +345,27 @@ async fn visible_objects(
     Err(CommandFailure::from(cause))
 }
 
+/// Waits until the controller of a deleted extension has stopped: one that still worked would restore what is
+/// taken from it.
+async fn wait_until_controller_stops(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+    timeout: Duration,
+) -> Result<(), CommandFailure> {
+    let ended = wait_until_controller_ends(cluster, extension, timeout).await?;
+    ended.map(drop).map_err(|found| {
+        let finalizers: Vec<&str> = found.finalizers().collect();
+        Cause::new(format!(
+            "the controller of ClusterExtension {} has not ended its work after {} s",
+            found.name(),
+            timeout.as_secs()
+        ))
+        .because(Cause::new(format!("its finalizers remain: {}", finalizers.join(", "))))
+        .remedy("check that the controller of OLM v1 runs, and repeat the command")
+        .into()
+    })
+}
+
 /// Makes way for the servers of webhooks of OLM classic, which have Services and Secrets of the same names.
 async fn release_servers(
     cluster: &impl ClusterWriter,
@@ -349,17 +374,19 @@ async fn release_servers(
     timeout: Duration,
 ) -> Result<(), CommandFailure> {
     let objects = visible_objects(cluster, extension.name()).await?;
-    let serving = ServingObjects::of(&objects);
+    let serving = ServingObjects::of(&objects, extension);
     for issuer in &serving.issuers {
         delete_and_wait(cluster, io, &addons::ISSUER, issuer, timeout).await?;
     }
-    for certificate in &serving.certificates {
-        let namespace = Some(certificate.namespace());
-        let name = certificate.str(&["spec", "secretName"]).unwrap_or_default();
-        let secret = cluster.get(&builtin::SECRET, namespace, name).await?;
-        if let Some(secret) = secret.filter(|secret| is_issued(secret, certificate)) {
+    for service in &serving.services {
+        change(cluster, io, &builtin::SERVICE, service, without_issuer).await?;
+        let (namespace, name) = (Some(service.namespace()), certificate_secret(service));
+        let secret = cluster.get(&builtin::SECRET, namespace, &name).await?;
+        if let Some(secret) = secret.filter(|secret| is_issued(secret, service, extension)) {
             delete_and_wait(cluster, io, &builtin::SECRET, &secret, timeout).await?;
         }
+    }
+    for certificate in &serving.certificates {
         delete_and_wait(cluster, io, &addons::CERTIFICATE, certificate, timeout).await?;
     }
     for service in &serving.services {
