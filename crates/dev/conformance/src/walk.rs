@@ -191,7 +191,7 @@ async fn walk_migrations(
             walk.package,
             walk.installed,
             walk.obstacles,
-            if walk.went_round { ", round trip" } else { "" }
+            if walk.completed_round_trip { ", round trip" } else { "" }
         );
         walk.findings.iter().for_each(|wrong| eprintln!("  wrong: {wrong}"));
     };

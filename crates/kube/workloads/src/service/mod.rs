@@ -177,15 +177,15 @@ async fn write(cluster: &Cluster, resource: &Resource, wanted: &Object) -> Resul
             other => other.map(|_| ()),
         };
     };
-    let wanted_value = without_other_labels(wanted, &live).to_value();
+    let wanted_value = with_nulls_for_lost_labels(wanted, &live).to_value();
     let Some(mut patch) = difference(&live.to_value(), &wanted_value) else { return Ok(()) };
     patch["metadata"]["resourceVersion"] = live.resource_version().into();
     cluster.patch(resource, namespace, wanted.name(), &Patch::Merge(patch)).await?;
     Ok(())
 }
 
-/// The wanted object, with null for each label that only the live one has: a Service lost it.
-fn without_other_labels(wanted: &Object, live: &Object) -> Object {
+/// The wanted object, with null for each label that only the live one has, so that the merge patch removes it.
+fn with_nulls_for_lost_labels(wanted: &Object, live: &Object) -> Object {
     let mut all = wanted.clone();
     for (label, _) in live.labels() {
         if wanted.label(label).is_none() {
@@ -397,7 +397,7 @@ mod tests {
         let wanted = &slices(&labelled, &[])[0];
         labelled.set_label("old", "1");
         let live = &slices(&labelled, &[])[0];
-        let wanted = without_other_labels(wanted, live).to_value();
+        let wanted = with_nulls_for_lost_labels(wanted, live).to_value();
         let patch = difference(&live.to_value(), &wanted).unwrap();
         assert_eq!(patch, json!({"metadata": {"labels": {"old": null}}}));
     }

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// The properties that require other operators.
-const DEPENDENCIES: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
+pub(crate) const DEPENDENCIES: [&str; 3] =
+    ["olm.package.required", "olm.gvk.required", "olm.constraint"];
 /// The kinds that a bundle with webhooks needs for its certificates.
 const CERTIFICATE_KINDS: [(&str, &str); 2] =
     [("cert-manager.io/v1", "Certificate"), ("cert-manager.io/v1", "Issuer")];
@@ -38,6 +39,36 @@ const MANIFEST_KINDS: [&str; 22] = [
     "ServiceMonitor",
     "VerticalPodAutoscaler",
 ];
+
+/// Rules of OLM v1 in a few words.
+pub(crate) mod rules {
+    pub(crate) const DEPENDENCIES: &str = "dependencies";
+    pub(crate) const API_SERVICES: &str = "aggregated APIs";
+    pub(crate) const INSTALL_MODES: &str = "no `AllNamespaces` install mode";
+    pub(crate) const CONVERSION_INSTALL_MODES: &str =
+        "conversion webhooks with other install modes";
+    pub(crate) const WEBHOOKS: &str = "webhooks, without cert-manager";
+}
+
+/// The install modes that a ClusterServiceVersion supports.
+pub(crate) fn install_modes(csv: &Object) -> BTreeSet<&str> {
+    let modes = csv.array(&["spec", "installModes"]).iter();
+    modes
+        .filter(|mode| mode["supported"] == true)
+        .filter_map(|mode| mode["type"].as_str())
+        .collect()
+}
+
+/// Whether an operator serves aggregated APIs.
+pub(crate) fn serves_apis(csv: &Object) -> bool {
+    !csv.array(&["spec", "apiservicedefinitions", "owned"]).is_empty()
+}
+
+/// Whether an operator has conversion webhooks, and supports more install modes than `AllNamespaces`.
+pub(crate) fn converts_in_other_modes(csv: &Object) -> bool {
+    let mut webhooks = csv.array(&["spec", "webhookdefinitions"]).iter();
+    webhooks.any(|webhook| webhook["type"] == "ConversionWebhook") && install_modes(csv).len() > 1
+}
 
 /// A rule of OLM v1 that a bundle does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,21 +105,14 @@ impl Refusal {
             return Some(Self::Dependency(property.kind.to_string()));
         }
         let csv = objects.iter().find(|object| object.kind() == "ClusterServiceVersion")?;
-        if !csv.array(&["spec", "apiservicedefinitions", "owned"]).is_empty() {
+        if serves_apis(csv) {
             return Some(Self::ApiServices);
         }
-        let modes: BTreeSet<&str> = csv
-            .array(&["spec", "installModes"])
-            .iter()
-            .filter(|mode| mode["supported"] == true)
-            .filter_map(|mode| mode["type"].as_str())
-            .collect();
-        if !modes.contains("AllNamespaces") {
+        if !install_modes(csv).contains("AllNamespaces") {
             return Some(Self::InstallModes);
         }
         let webhooks = csv.array(&["spec", "webhookdefinitions"]);
-        let converts = webhooks.iter().any(|webhook| webhook["type"] == "ConversionWebhook");
-        if converts && modes.len() > 1 {
+        if converts_in_other_modes(csv) {
             return Some(Self::ConversionInstallModes);
         }
         let kinds = objects.iter().map(Object::kind);
@@ -112,12 +136,12 @@ impl Refusal {
     /// The rule in a few words, without what is special to a bundle.
     pub(super) const fn rule(&self) -> &'static str {
         match self {
-            Self::Dependency(_) => "dependencies",
-            Self::ApiServices => "aggregated APIs",
-            Self::InstallModes => "no `AllNamespaces` install mode",
-            Self::ConversionInstallModes => "conversion webhooks with other install modes",
+            Self::Dependency(_) => rules::DEPENDENCIES,
+            Self::ApiServices => rules::API_SERVICES,
+            Self::InstallModes => rules::INSTALL_MODES,
+            Self::ConversionInstallModes => rules::CONVERSION_INSTALL_MODES,
             Self::ManifestKinds(_) => "kinds that no bundle may have",
-            Self::Webhooks => "webhooks, without cert-manager",
+            Self::Webhooks => rules::WEBHOOKS,
             Self::UnknownKinds(_) => "kinds that the cluster does not have",
         }
     }

@@ -21,16 +21,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
 /// Annotation of callers: the Certificate whose CA they trust.
 pub(super) const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
-/// The kinds whose webhooks get the CA, with the place of their clients.
+/// The kinds that call webhooks and get the CA.
 const CALLERS: [Resource; 3] = [
     builtin::VALIDATING_WEBHOOK_CONFIGURATION,
     builtin::MUTATING_WEBHOOK_CONFIGURATION,
     builtin::CUSTOM_RESOURCE_DEFINITION,
 ];
-const KINDS: [(&str, &str, &str, &str); 2] = [
-    ("cert-manager.io", "v1", "Certificate", "certificates"),
-    ("cert-manager.io", "v1", "Issuer", "issuers"),
-];
+/// Its kinds.
+static KINDS: [Resource; 2] = [addons::CERTIFICATE, addons::ISSUER];
 
 /// The running stand-in.
 pub(super) struct CertManager {
@@ -58,10 +56,10 @@ impl CertManager {
             certificate: encode(certificate),
             key: encode(&key),
         };
-        for kind in KINDS {
-            cluster.apply(crd(kind).to_value()).await?;
-            let (group, _, _, plural) = kind;
-            let name = format!("{plural}.{group}");
+        for kind in &KINDS {
+            let names = (&*kind.group, &*kind.version, &*kind.kind, &*kind.plural);
+            cluster.apply(crd(names).to_value()).await?;
+            let name = kind.group_resource();
             let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
             cluster.test()?.wait_for_condition(kind, None, &name, "Established").await;
         }
@@ -86,8 +84,8 @@ impl CertManager {
     /// They do not go.
     pub(super) async fn remove(self, cluster: &WalkCluster) -> anyhow::Result<()> {
         drop(self);
-        for (group, _, _, plural) in KINDS {
-            let name = format!("{plural}.{group}");
+        for kind in &KINDS {
+            let name = kind.group_resource();
             delete(&cluster.api, &builtin::CUSTOM_RESOURCE_DEFINITION, &name).await?;
         }
         Ok(())

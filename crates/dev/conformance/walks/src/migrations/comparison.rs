@@ -9,6 +9,7 @@ use crate::extensions::cluster::SYSTEM_NAMESPACE;
 use crate::leftovers::AllowedChange;
 use crate::walk_cluster::CATALOG_NAMESPACE;
 use mainstay_api::names;
+use mainstay_api::names::olm_v1::MANAGED_BY_LABEL;
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_OBJECT_SET, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR,
     OPERATOR_CONDITION, SUBSCRIPTION,
@@ -22,7 +23,7 @@ pub(super) type BundleObject = (String, String, String);
 
 /// An operator whose objects are compared.
 #[derive(Clone, Debug)]
-pub(super) struct Operator {
+pub(super) struct ExpectedOperator {
     /// The name of its ClusterServiceVersion.
     pub(super) csv: String,
     /// The objects that OLM v1 renders from its bundle.
@@ -33,7 +34,7 @@ pub(super) struct Operator {
     pub(super) has_other_annotations: bool,
 }
 
-impl Operator {
+impl ExpectedOperator {
     /// Whether its pods restart.
     const fn restarts(&self) -> bool {
         self.has_webhooks || self.has_other_annotations
@@ -56,28 +57,14 @@ impl Operator {
 /// Objects that may go and come.
 pub(super) struct Exception {
     name: &'static str,
-    matches: fn(&Operator, &ObjectId, &Object) -> bool,
+    matches: fn(&ExpectedOperator, &ObjectId, &Object) -> bool,
     why: &'static str,
 }
 
 /// Objects that only OLM classic has. A conversion deletes them, and after a rollback there are new ones.
 const CLASSIC_OBJECTS: [Exception; 5] = [
-    Exception {
-        name: "ConfigMaps of InstallPlans",
-        matches: |_, id, object| {
-            id.kind == *builtin::CONFIG_MAP.kind && object.namespace() == CATALOG_NAMESPACE
-        },
-        why: "they hold manifests that are too large for an InstallPlan",
-    },
-    Exception {
-        name: "Subscription, ClusterServiceVersion, InstallPlan, OperatorCondition",
-        matches: |_, id, _| {
-            [SUBSCRIPTION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_CONDITION]
-                .iter()
-                .any(|resource| *resource.kind == id.kind && *resource.group == id.group)
-        },
-        why: "OLM v1 has none, and a rollback installs the version again",
-    },
+    CONFIG_MAPS,
+    OPERATOR_OBJECTS,
     Exception {
         name: "roles of permissions, and those of OperatorConditions",
         matches: |operator, id, object| {
@@ -95,6 +82,24 @@ const CLASSIC_OBJECTS: [Exception; 5] = [
     },
     CERTIFICATES,
 ];
+
+const CONFIG_MAPS: Exception = Exception {
+    name: "ConfigMaps of InstallPlans",
+    matches: |_, id, object| {
+        id.kind == *builtin::CONFIG_MAP.kind && object.namespace() == CATALOG_NAMESPACE
+    },
+    why: "they hold manifests that are too large for an InstallPlan",
+};
+
+const OPERATOR_OBJECTS: Exception = Exception {
+    name: "Subscription, ClusterServiceVersion, InstallPlan, OperatorCondition",
+    matches: |_, id, _| {
+        [SUBSCRIPTION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_CONDITION]
+            .iter()
+            .any(|resource| *resource.kind == id.kind && *resource.group == id.group)
+    },
+    why: "OLM v1 has none, and a rollback installs the version again",
+};
 
 const CERTIFICATES: Exception = Exception {
     name: "certificates",
@@ -152,7 +157,7 @@ const CHANGES: &[AllowedChange] = &[
             let is_of_olm = |key: &str| {
                 let prefixes =
                     ["olm.", "operators.coreos.com/", "meta.helm.sh/", "operator-sdk/primary-"];
-                key == MANAGED_BY || prefixes.iter().any(|prefix| key.starts_with(prefix))
+                key == MANAGED_BY_LABEL || prefixes.iter().any(|prefix| key.starts_with(prefix))
             };
             for field in ["labels", "annotations"] {
                 hide_keys(object, &["metadata", field], is_of_olm);
@@ -278,8 +283,6 @@ fn ordered(mut template: Value) -> Value {
 
 /// The kinds of owners at both systems.
 const OWNERS: [&str; 3] = ["ClusterServiceVersion", "ClusterExtension", "ClusterObjectSet"];
-/// The label of Helm, which other tools use, too.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 fn retain_owners(object: &mut Object, keep: impl Fn(&Value) -> bool) {
     let path = ["metadata", "ownerReferences"];
@@ -334,7 +337,7 @@ impl Comparison {
     fn excepts<'e>(
         &mut self,
         exceptions: impl IntoIterator<Item = &'e Exception>,
-        operator: &Operator,
+        operator: &ExpectedOperator,
         id: &ObjectId,
         object: &Object,
     ) -> bool {
@@ -348,7 +351,7 @@ impl Comparison {
         &mut self,
         before: &Dump,
         after: &Dump,
-        operator: &Operator,
+        operator: &ExpectedOperator,
         allowed: &[AllowedChange],
     ) {
         let more = if operator.restarts() { RESTART_CHANGES } else { &[] };
@@ -360,7 +363,7 @@ impl Comparison {
 
 /// Compares a cluster before and after a conversion: what the bundle has stays, what only OLM classic has
 /// goes, what only OLM v1 has comes.
-pub(super) fn converted(before: &Dump, after: &Dump, operator: &Operator) -> Comparison {
+pub(super) fn converted(before: &Dump, after: &Dump, operator: &ExpectedOperator) -> Comparison {
     let mut found = Comparison::default();
     for (id, _, object) in before.not_in(after) {
         let is_expected = !operator.renders(id)
@@ -388,7 +391,7 @@ pub(super) fn converted(before: &Dump, after: &Dump, operator: &Operator) -> Com
 
 /// Compares a cluster before a conversion and after the rollback: everything is as it was. What only OLM
 /// classic has is another object with the same content.
-pub(super) fn restored(before: &Dump, after: &Dump, operator: &Operator) -> Comparison {
+pub(super) fn restored(before: &Dump, after: &Dump, operator: &ExpectedOperator) -> Comparison {
     let mut found = Comparison::default();
     let mut gone: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (id, _, object) in before.not_in(after) {
@@ -424,11 +427,11 @@ pub(super) fn restored(before: &Dump, after: &Dump, operator: &Operator) -> Comp
 }
 
 /// Compares a cluster before and after `migrate cleanup`: what OLM classic left is gone, and all else stays.
-pub(super) fn cleaned_up(before: &Dump, after: &Dump, operator: &Operator) -> Comparison {
+pub(super) fn cleaned_up(before: &Dump, after: &Dump, operator: &ExpectedOperator) -> Comparison {
     let mut found = Comparison::default();
     for (id, _, object) in before.not_in(after) {
         let is_operator = *OPERATOR.kind == id.kind && *OPERATOR.group == id.group;
-        if !is_operator && !found.excepts(&CLASSIC_OBJECTS[..2], operator, id, object) {
+        if !is_operator && !found.excepts(&[CONFIG_MAPS, OPERATOR_OBJECTS], operator, id, object) {
             found.findings.push(format!("the cleanup deletes {id}"));
         }
     }
@@ -456,7 +459,7 @@ pub(super) fn cleaned_up(before: &Dump, after: &Dump, operator: &Operator) -> Co
 pub(super) fn upgraded(
     before: &Dump,
     after: &Dump,
-    (old, new): &(Operator, Operator),
+    (old, new): &(ExpectedOperator, ExpectedOperator),
 ) -> Comparison {
     let mut found = Comparison::default();
     for (kind, namespace, name) in &new.rendered {

@@ -39,7 +39,7 @@ pub struct MigrationWalk {
     /// Why the operator was not converted as it was.
     pub obstacles: BTreeSet<Obstacle>,
     /// Whether the operator went to OLM v1, back and to OLM v1 again.
-    pub went_round: bool,
+    pub completed_round_trip: bool,
     /// The number of objects of the bundle, without pods, that stayed.
     pub objects: usize,
     /// The number of custom resources that were created from `alm-examples`, and stayed.

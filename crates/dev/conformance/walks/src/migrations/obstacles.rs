@@ -1,12 +1,13 @@
 //! Expected results of `migrate check`: what is in the way of an operator, from its bundle alone.
 
+use crate::extensions::refusal::{
+    DEPENDENCIES, converts_in_other_modes, install_modes, rules, serves_apis,
+};
 use mainstay_catalog::Bundle;
 use mainstay_object::Object;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The properties that require other operators.
-const DEPENDENCIES: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
 /// The APIs of OLM classic.
 const CLASSIC_GROUP: &str = "operators.coreos.com";
 const CLASSIC_APIS: [&str; 5] =
@@ -35,22 +36,19 @@ impl Obstacle {
     /// Those of a bundle, on a cluster with or without cert-manager.
     pub(super) fn of(bundle: &Bundle, csv: &Object, has_cert_manager: bool) -> BTreeSet<Self> {
         let mut all = BTreeSet::new();
-        let modes = install_modes(csv);
-        if !modes.contains("AllNamespaces") {
+        if !install_modes(csv).contains("AllNamespaces") {
             all.insert(Self::InstallModes);
         }
         if bundle.properties.iter().any(|property| DEPENDENCIES.contains(&&*property.kind)) {
             all.insert(Self::Dependencies);
         }
-        if !csv.array(&["spec", "apiservicedefinitions", "owned"]).is_empty() {
+        if serves_apis(csv) {
             all.insert(Self::ApiServices);
         }
-        let webhooks = csv.array(&["spec", "webhookdefinitions"]);
-        if webhooks.iter().any(|webhook| webhook["type"] == "ConversionWebhook") && modes.len() > 1
-        {
+        if converts_in_other_modes(csv) {
             all.insert(Self::ConversionInstallModes);
         }
-        if !webhooks.is_empty() && !has_cert_manager {
+        if !csv.array(&["spec", "webhookdefinitions"]).is_empty() && !has_cert_manager {
             all.insert(Self::Certificates);
         }
         if uses_classic(csv) {
@@ -84,11 +82,11 @@ impl Obstacle {
     /// It in a few words.
     pub(super) const fn text(self) -> &'static str {
         match self {
-            Self::InstallModes => "no `AllNamespaces` install mode",
-            Self::Dependencies => "dependencies",
-            Self::ApiServices => "aggregated APIs",
-            Self::ConversionInstallModes => "conversion webhooks with other install modes",
-            Self::Certificates => "webhooks, without cert-manager",
+            Self::InstallModes => rules::INSTALL_MODES,
+            Self::Dependencies => rules::DEPENDENCIES,
+            Self::ApiServices => rules::API_SERVICES,
+            Self::ConversionInstallModes => rules::CONVERSION_INSTALL_MODES,
+            Self::Certificates => rules::WEBHOOKS,
             Self::ClassicApis => "use of APIs of OLM classic",
         }
     }
@@ -97,15 +95,6 @@ impl Obstacle {
     pub(super) const fn is_removed(self) -> bool {
         matches!(self, Self::ClassicApis | Self::Certificates)
     }
-}
-
-/// The install modes that a ClusterServiceVersion supports.
-pub(super) fn install_modes(csv: &Object) -> BTreeSet<&str> {
-    let modes = csv.array(&["spec", "installModes"]).iter();
-    modes
-        .filter(|mode| mode["supported"] == true)
-        .filter_map(|mode| mode["type"].as_str())
-        .collect()
 }
 
 /// Whether the operator may use APIs of OLM classic, and none of OLM v1.

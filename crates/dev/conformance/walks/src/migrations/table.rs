@@ -45,7 +45,7 @@ impl Outcome {
             _ if !walk.findings.is_empty() => Self::Fails,
             (None, None) => Self::Unreadable,
             (None, Some(_)) => Self::NotInstalled,
-            (Some(_), _) if walk.went_round => Self::RoundTrip,
+            (Some(_), _) if walk.completed_round_trip => Self::RoundTrip,
             (Some(_), _) => Self::Refused,
         }
     }
@@ -134,7 +134,7 @@ fn totals(walks: &[MigrationWalk]) -> String {
     let mut all: BTreeMap<Obstacle, [usize; 2]> = BTreeMap::new();
     for walk in walks {
         for obstacle in &walk.obstacles {
-            all.entry(*obstacle).or_default()[usize::from(walk.went_round)] += 1;
+            all.entry(*obstacle).or_default()[usize::from(walk.completed_round_trip)] += 1;
         }
     }
     for (obstacle, [refused, removed]) in all {

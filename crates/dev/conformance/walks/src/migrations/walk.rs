@@ -1,8 +1,8 @@
 //! The walk of one package from OLM classic to OLM v1 and back.
 
 use super::cert_manager::{CERTIFICATE_NAME, CertManager};
-use super::comparison::{self, Comparison, Operator};
-use super::obstacles::{self, Obstacle};
+use super::comparison::{self, Comparison, ExpectedOperator};
+use super::obstacles::Obstacle;
 use super::{MigrationWalk, cluster};
 use crate::catalogs::PackageUnderTest;
 use crate::dump::Dump;
@@ -76,10 +76,8 @@ async fn run(
     let content = ExtensionContent::read(item)?;
     let served = served(&content);
     let cluster = cluster::start(item, &content, applier, &served).await?;
-    let before = cluster.dump_when_idle().await?;
     let channel = path.segments.last().map_or("", |segment| &*segment.channel);
-    let mut steps =
-        Steps { cluster: &cluster, content: &content, served, applier, channel, before, walk };
+    let mut steps = Steps { cluster: &cluster, content: &content, served, applier, channel, walk };
     let outcome = steps.run(item, path).await;
     cluster.clean_up().await?;
     outcome
@@ -101,8 +99,6 @@ struct Steps<'a> {
     applier: Applier,
     /// The channel of the Subscription.
     channel: &'a str,
-    /// All objects before the installation, without an OperatorGroup.
-    before: Dump,
     walk: &'a mut MigrationWalk,
 }
 
@@ -112,13 +108,15 @@ impl<'a> Steps<'a> {
         let bundle = content.bundle(path.end())?;
         let csv = bundle.csv().context("a bundle has a ClusterServiceVersion")?;
         self.create_group(csv).await?;
-        self.before = self.cluster.dump_when_idle().await?;
+        let before = self.cluster.dump_when_idle().await?;
         self.subscribe(path.end(), "Automatic").await?;
         if let Some(why) = wait_until_installed(self.cluster, path.end()).await? {
             self.walk.not_installed = Some(why);
             let said = self.migrate(&["check", "--all", "-o", "json"]).await?;
             if said.status != ExitStatus::Unresolved {
-                self.find(&format!("an operator that does not work passes the check: {said:?}"));
+                self.add_finding(&format!(
+                    "an operator that does not work passes the check: {said:?}"
+                ));
             }
             return Ok(());
         }
@@ -131,7 +129,7 @@ impl<'a> Steps<'a> {
         }
         let cert_manager = self.remove_obstacles(bundle, &obstacles).await?;
         self.walk.examples = examples;
-        self.go_round(bundle).await?;
+        self.make_round_trip(bundle).await?;
         self.delete_extension().await?;
         if let Some(older) = self.older(item, path).await? {
             self.upgrade(older, bundle).await?;
@@ -139,23 +137,23 @@ impl<'a> Steps<'a> {
         if let Some(cert_manager) = cert_manager {
             cert_manager.remove(self.cluster).await?;
         }
-        self.expect_nothing_left().await
+        self.expect_nothing_left(&before).await
     }
 
-    fn find(&mut self, finding: &str) {
+    fn add_finding(&mut self, finding: &str) {
         self.walk.findings.push(truncate(finding));
     }
 
-    fn take(&mut self, what: &str, found: Comparison) {
+    fn add_comparison(&mut self, what: &str, found: Comparison) {
         self.walk.exceptions.extend(found.exceptions);
         for finding in found.findings {
-            self.find(&format!("{what}: {finding}"));
+            self.add_finding(&format!("{what}: {finding}"));
         }
     }
 
     /// Creates the OperatorGroup: for all namespaces, if the version can watch them.
     async fn create_group(&self, csv: &Object) -> anyhow::Result<()> {
-        let modes = obstacles::install_modes(csv);
+        let modes = refusal::install_modes(csv);
         let spec = if modes.contains("AllNamespaces") {
             json!({})
         } else if modes.contains("OwnNamespace") {
@@ -258,14 +256,16 @@ impl<'a> Steps<'a> {
         let state = own.map_or(&Value::Null, |report| &report["state"]);
         let is_eligible = state == "Eligible";
         if found != wanted || is_eligible != wanted.is_empty() {
-            self.find(&format!("the check says {state}, {found:?}, and should say {wanted:?}"));
+            self.add_finding(&format!(
+                "the check says {state}, {found:?}, and should say {wanted:?}"
+            ));
         }
         // The Subscriptions of dependencies.
         for report in reports.iter().filter(|report| report["name"] != NAME) {
             let is_right =
                 failures(report).contains(&("C9".to_owned(), "installed by a user".to_owned()));
             if !is_right {
-                self.find(&format!("a dependency passes the check: {report}"));
+                self.add_finding(&format!("a dependency passes the check: {report}"));
             }
         }
         Ok(obstacles)
@@ -276,7 +276,7 @@ impl<'a> Steps<'a> {
         let before = self.cluster.dump_when_idle().await?;
         let said = self.migrate(&["convert", NAME, "-n", NAMESPACE]).await?;
         if said.status != ExitStatus::Unresolved {
-            self.find(&format!("the conversion should be refused: {said:?}"));
+            self.add_finding(&format!("the conversion should be refused: {said:?}"));
         }
         let after = self.cluster.dump_when_idle().await?;
         let mut report = UninstallReport::default();
@@ -308,7 +308,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Converts the operator, gives it back, and converts it again.
-    async fn go_round(&mut self, bundle: &BundleContent) -> anyhow::Result<()> {
+    async fn make_round_trip(&mut self, bundle: &BundleContent) -> anyhow::Result<()> {
         let operator = operator(bundle)?;
         let before = self.cluster.dump_when_idle().await?;
         let has = |(kind, namespace, name): &&comparison::BundleObject| {
@@ -317,13 +317,13 @@ impl<'a> Steps<'a> {
         self.walk.objects = operator.rendered.iter().filter(has).count();
         self.convert().await?;
         let converted = self.cluster.dump_when_idle().await?;
-        self.take("converted", comparison::converted(&before, &converted, &operator));
+        self.add_comparison("converted", comparison::converted(&before, &converted, &operator));
         self.expect_installed(&bundle.bundle.name).await?;
         let rollback = ["rollback", NAME, "--acknowledge-installed", "--timeout", TIMEOUT];
         if self.applier == Applier::ObjectSets {
             let said = self.migrate(&rollback).await?;
             if said.status != ExitStatus::Unresolved {
-                self.find(&format!("the rollback should be refused: {said:?}"));
+                self.add_finding(&format!("the rollback should be refused: {said:?}"));
             }
         } else {
             self.expect_done(&rollback).await?;
@@ -331,26 +331,28 @@ impl<'a> Steps<'a> {
                 bail!("OLM classic does not have it again: {why}");
             }
             let restored = self.cluster.dump_when_idle().await?;
-            self.take("rolled back", comparison::restored(&before, &restored, &operator));
+            self.add_comparison("rolled back", comparison::restored(&before, &restored, &operator));
             self.convert().await?;
             let again = self.cluster.dump_when_idle().await?;
-            self.take("converted again", comparison::converted(&restored, &again, &operator));
+            self.add_comparison(
+                "converted again",
+                comparison::converted(&restored, &again, &operator),
+            );
         }
-        self.clean_up(bundle).await?;
-        self.walk.went_round = true;
+        self.clean_up(&operator).await?;
+        self.walk.completed_round_trip = true;
         Ok(())
     }
 
     /// Removes what OLM classic left, and checks that OLM v1 has all that it had.
-    async fn clean_up(&mut self, bundle: &BundleContent) -> anyhow::Result<()> {
-        let operator = operator(bundle)?;
+    async fn clean_up(&mut self, operator: &ExpectedOperator) -> anyhow::Result<()> {
         let before = self.cluster.dump_when_idle().await?;
         self.expect_done(&["cleanup", NAME]).await?;
         let after = self.cluster.dump_when_idle().await?;
-        self.take("cleaned up", comparison::cleaned_up(&before, &after, &operator));
+        self.add_comparison("cleaned up", comparison::cleaned_up(&before, &after, operator));
         let said = self.expect_done(&["cleanup", NAME]).await?;
         if !said.out.ends_with(": nothing is left\n") {
-            self.find(&format!("a second cleanup finds more: {}", said.out));
+            self.add_finding(&format!("a second cleanup finds more: {}", said.out));
         }
         Ok(())
     }
@@ -361,11 +363,14 @@ impl<'a> Steps<'a> {
         let extension = extension.context("there is no ClusterExtension")?;
         let installed = extension.str(&["status", "install", "bundle", "name"]);
         if extension.condition("Installed") != Some("True") || installed != Some(name) {
-            self.find(&format!("the extension is not installed: {:?}", extension.get(&["status"])));
+            self.add_finding(&format!(
+                "the extension is not installed: {:?}",
+                extension.get(&["status"])
+            ));
         }
         for kind in [&SUBSCRIPTION, &CLUSTER_SERVICE_VERSION] {
             for object in self.cluster.list(kind).await? {
-                self.find(&format!("{} {} is left", kind.kind, object.name()));
+                self.add_finding(&format!("{} {} is left", kind.kind, object.name()));
             }
         }
         Ok(())
@@ -402,9 +407,9 @@ impl<'a> Steps<'a> {
     }
 
     /// Checks that the cluster is as before the installation.
-    async fn expect_nothing_left(&mut self) -> anyhow::Result<()> {
+    async fn expect_nothing_left(&mut self, before: &Dump) -> anyhow::Result<()> {
         let mut report = UninstallReport::default();
-        self.cluster.check_nothing_left(&self.before, &mut report).await?;
+        self.cluster.check_nothing_left(before, &mut report).await?;
         self.walk.findings.extend(report.findings);
         Ok(())
     }
@@ -474,8 +479,8 @@ impl<'a> Steps<'a> {
         self.convert().await?;
         let after = self.cluster.dump_when_idle().await?;
         let operators = (operator(old)?, operator(new)?);
-        self.take("older version", comparison::converted(&before, &after, &operators.0));
-        self.clean_up(old).await?;
+        self.add_comparison("older version", comparison::converted(&before, &after, &operators.0));
+        self.clean_up(&operators.0).await?;
         let before = self.cluster.dump_when_idle().await?;
         let is_safe = refusal::unsafe_crds(&old.objects, &new.objects).is_empty();
         let enforcement = if is_safe { "Strict" } else { "None" };
@@ -489,7 +494,7 @@ impl<'a> Steps<'a> {
         };
         in_time("the upgrade", test.wait_for(&CLUSTER_EXTENSION, None, NAME, is_new)).await?;
         let after = self.cluster.dump_when_idle().await?;
-        self.take("upgraded", comparison::upgraded(&before, &after, &operators));
+        self.add_comparison("upgraded", comparison::upgraded(&before, &after, &operators));
         self.walk.upgraded_from = Some(old_name.to_owned());
         self.delete_extension().await
     }
@@ -505,7 +510,7 @@ async fn in_time<T>(what: &str, wait: impl Future<Output = T>) -> anyhow::Result
 }
 
 /// What the comparison has to know of a bundle.
-fn operator(bundle: &BundleContent) -> anyhow::Result<Operator> {
+fn operator(bundle: &BundleContent) -> anyhow::Result<ExpectedOperator> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let objects = bundle.installed_objects(NAMESPACE)?;
     let rendered = objects.iter().map(|object| {
@@ -516,7 +521,7 @@ fn operator(bundle: &BundleContent) -> anyhow::Result<Operator> {
         (kind, namespace, text(&metadata["name"]))
     });
     let csv = bundle.csv().context("a bundle has a ClusterServiceVersion")?;
-    Ok(Operator {
+    Ok(ExpectedOperator {
         csv: bundle.bundle.name.to_string(),
         rendered: rendered.collect(),
         has_webhooks: !csv.array(&["spec", "webhookdefinitions"]).is_empty(),

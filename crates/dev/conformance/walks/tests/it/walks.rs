@@ -175,7 +175,7 @@ async fn operator_with_webhooks_and_every_kind_of_object_goes_to_v1_and_back() {
     let walk = &walks[0];
     assert_eq!(walk.installed.as_deref(), Some("forge.v1.3.0"));
     assert_eq!(walk.obstacles, [Obstacle::Certificates].into());
-    assert!(walk.went_round, "{walk:?}");
+    assert!(walk.completed_round_trip, "{walk:?}");
     assert_eq!(walk.upgraded_from.as_deref(), Some("forge.v1.2.0"));
     // The 12 further kinds, the Deployment, its ServiceAccount, the CustomResourceDefinition and the Service.
     assert_eq!((walk.objects, walk.examples), (16, 1));
@@ -190,7 +190,7 @@ async fn object_sets_take_operators_over_and_those_with_dependencies_stay() {
     assert_eq!(walk::migration_faults(&walks, false), Vec::<String>::new());
     let results: Vec<_> = walks
         .iter()
-        .map(|walk| (&*walk.package, walk.went_round, walk.obstacles.clone()))
+        .map(|walk| (&*walk.package, walk.completed_round_trip, walk.obstacles.clone()))
         .collect();
     let anvil = [Obstacle::Dependencies, Obstacle::ApiServices, Obstacle::Certificates];
     assert_eq!(
