@@ -207,6 +207,15 @@ pub(super) fn difference(path: &str, old: &Value, new: &Value) -> Option<String>
             difference(&format!("{path}.{key}"), &old, &new)
         });
     }
+    if let (Value::Array(old), Value::Array(new)) = (old, new)
+        && old.len() == new.len()
+    {
+        return old
+            .iter()
+            .zip(new)
+            .enumerate()
+            .find_map(|(at, (old, new))| difference(&format!("{path}[{at}]"), old, new));
+    }
     let [old, new] =
         [old, new].map(|value| value.to_string().chars().take(VALUE_LIMIT).collect::<String>());
     Some(format!("{} was {old} and is {new}", path.trim_start_matches('.')))

@@ -184,8 +184,15 @@ const GENERATION: AllowedChange = AllowedChange {
         if object.kind() == "Deployment" {
             object.remove(&["status", "observedGeneration"]);
         }
+        if *object.kind() == *CLUSTER_EXTENSION.kind {
+            let mut conditions = object.array(&["status", "conditions"]).to_vec();
+            for ready in conditions.iter_mut().filter(|condition| condition["type"] == "Ready") {
+                ready["lastTransitionTime"] = Value::Null;
+            }
+            object.set(&["status", "conditions"], conditions.into());
+        }
     },
-    why: "Kubernetes counts changes of their annotations, too",
+    why: "Kubernetes counts changes of their annotations, too, and the ClusterExtension is not Ready until the new one is observed",
 };
 const COMPONENTS: AllowedChange = AllowedChange {
     name: "components of the Operator",
