@@ -112,7 +112,7 @@ impl<'a> Attempt<'a> {
         // What is installed stays, whatever happened to its dependencies.
         let is_installed = installed.is_some_and(|installed| *installed.name == *choice.bundle);
         let may_install = is_installed || !checked.is_unmet();
-        // Nobody else sets it.
+        // An attempt checks once.
         let _ = self.dependencies.set(checked);
         Ok(may_install)
     }

@@ -28,7 +28,8 @@ struct Controller {
     sets: Cache<ClusterObjectSet>,
     /// The objects of sets that are rolling out, which are reconciled often.
     rolling_out: Mutex<HashMap<NamespacedName, (RolloutKey, Arc<Objects>)>>,
-    /// Sets whose last status may have been written, although the response says otherwise.
+    /// Sets whose last write of the status failed, but may have reached the server: the cache may have an older
+    /// status, so they are read from the server.
     unconfirmed: Mutex<HashSet<NamespacedName>>,
     /// The number of consecutive failures of sets whose last reconciliation failed.
     failures: Mutex<HashMap<NamespacedName, u32>>,

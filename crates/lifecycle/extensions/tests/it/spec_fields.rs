@@ -44,7 +44,7 @@ async fn select(olm: &OlmCluster, name: &str, filter: Value) -> Object {
     olm.cluster.cluster().patch(&CLUSTER_EXTENSION, None, name, &patch).await.unwrap()
 }
 
-/// The observed generations of the six conditions.
+/// The observed generations of all conditions.
 fn observed(extension: &Object) -> Vec<i64> {
     CONDITIONS.iter().filter_map(|kind| condition(extension, kind).2).collect()
 }
