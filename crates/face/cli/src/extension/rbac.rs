@@ -5,6 +5,7 @@ use super::bundle_source::{BundleSettings, BundleSource};
 use super::input::CommandInput;
 use super::owned::owned_crds;
 use super::{RequestTimeout, config, find_extension, state};
+use crate::args::ExtensionApplierArgument;
 use crate::catalog::{CatalogCommandIo, Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterHandle, ConnectionArguments};
 use crate::exit::CommandFailure;
@@ -60,6 +61,9 @@ pub(super) struct Arguments {
     /// What issues the certificates of webhooks: as `--extension-certificates` of the controller.
     #[arg(long, value_enum, value_name = "ISSUER", default_value_t = Issuer::CertManager)]
     certificates: Issuer,
+    /// What records the versions: as `--extension-applier` of the controller.
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = ExtensionApplierArgument::Releases)]
+    applier: ExtensionApplierArgument,
     /// Output format: YAML documents (for a difference, text), or one JSON value.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
@@ -70,6 +74,16 @@ pub(super) struct Arguments {
     /// The cluster.
     #[command(flatten, next_help_heading = "Cluster")]
     connection: ConnectionArguments,
+}
+
+impl Arguments {
+    /// What the account must be able to do, by the applier: ours watches the objects with it in any case.
+    const fn applier(&self) -> ExtensionApplier {
+        match self.applier {
+            ExtensionApplierArgument::Releases => ExtensionApplier::Helm,
+            ExtensionApplierArgument::ObjectSets => ExtensionApplier::WatchedObjectSets,
+        }
+    }
 }
 
 /// What issues the certificates of webhooks.
@@ -171,7 +185,7 @@ pub(super) async fn run<C: ClusterHandle>(
             objects.extend(open(arguments, io, bundle).await?.objects(&settings)?);
         }
         let manifest = source.manifest_of(&objects, &settings.namespace)?;
-        exact_installer(&manifest, &extension.names, &ExtensionApplier::Helm)
+        exact_installer(&manifest, &extension.names, &arguments.applier())
     };
     let account = arguments.service_account.as_ref().or(extension.service_account.as_ref());
     if let Some(account) = account {
@@ -301,7 +315,7 @@ fn print_difference(
     let required = |source: &BundleSource| {
         let manifest = source.manifest_of(&source.objects(settings)?, &settings.namespace)?;
         let name = &extension.names.extension;
-        Ok::<_, CommandFailure>(RequiredPermissions::new(&manifest, name, &ExtensionApplier::Helm))
+        Ok::<_, CommandFailure>(RequiredPermissions::new(&manifest, name, &arguments.applier()))
     };
     let difference = difference(&required(old)?, &required(new)?).map_err(|error| {
         Cause::new("the permissions cannot be compared").because(Cause::new(error.to_string()))

@@ -311,6 +311,22 @@ fn issuer_of_certificates_decides_over_the_permissions_for_webhooks() {
 }
 
 #[test]
+fn applier_decides_whose_finalizers_the_account_updates() {
+    let text = |arguments: &str| rbac(arguments).out;
+    let rules = |applier: &str| text(&format!("--bundle b -n fruit {applier} -o json"));
+    let (releases, sets) = (rules(""), rules("--applier object-sets"));
+    for (printed, [has, lacks]) in [
+        (releases, ["clusterextensions/finalizers", "clusterobjectsets/finalizers"]),
+        (sets, ["clusterobjectsets/finalizers", "clusterextensions/finalizers"]),
+    ] {
+        assert!(printed.contains(has) && !printed.contains(lacks), "{printed}");
+        assert!(printed.contains("watch"), "{printed}");
+    }
+    let difference = text("--bundle b --diff n -n fruit --applier object-sets -o json");
+    assert!(!difference.contains("clusterextensions/finalizers"), "{difference}");
+}
+
+#[test]
 fn service_account_may_have_another_name() {
     let objects = items(&rbac("tea --bundle b -n fruit --service-account me -o json"));
     assert_eq!(names(&objects)[0], "ServiceAccount me");

@@ -126,7 +126,7 @@ pub(crate) async fn wait_for_configs(olm: &OlmCluster, expected: &[&str]) -> Obj
 }
 
 /// Changes the ConfigMap `kept`, and waits until it is repaired.
-async fn change_and_wait_until_repaired(olm: &OlmCluster, version: &str) {
+pub(crate) async fn change_and_wait_until_repaired(olm: &OlmCluster, version: &str) {
     let patch = Patch::Merge(json!({"data": {"version": "changed"}}));
     olm.cluster.cluster().patch(CONFIG, IN_NAMESPACE, "kept", &patch).await.unwrap();
     let is_repaired = |config: &Object| config.str(&["data", "version"]) == Some(version);

@@ -1,6 +1,7 @@
 //! Certificates of webhooks: from cert-manager, from OpenShift's service CA, and those that the controller
 //! issues itself.
 
+use crate::approved_accounts::change_and_wait_until_repaired;
 use crate::bundles::TestBundle;
 use crate::certificate_renewals::wait_until_renewed;
 use crate::extensions::{NAMESPACE, catalog, extension};
@@ -16,7 +17,7 @@ use mainstay_client::{DeleteOptions, Patch};
 use mainstay_extensions::{Features, TrustMode, WebhookCertificates, subsystem};
 use mainstay_object::{Gvk, Object, Resource, builtin};
 use mainstay_permissions::{
-    BundleKinds, ExtensionApplier, InstallManifest, InstallerNames, RbacRule, exact_installer,
+    BundleKinds, ExtensionApplier, InstallManifest, InstallerNames, exact_installer,
 };
 use mainstay_testkit::InjectedFault;
 use serde_json::{Value, json};
@@ -425,12 +426,11 @@ async fn derived_permissions_suffice_for_own_certificates() {
         let names = InstallerNames::new("ext", NAMESPACE);
         let rendered = rendered_webhook_bundle();
         let manifest = InstallManifest::new(&rendered, &BundleKinds, NAMESPACE).unwrap();
-        let mut installer = exact_installer(&manifest, &names, &ExtensionApplier::Helm);
-        if features.object_sets {
-            let (group, finalizers) = ("olm.operatorframework.io", "clusterobjectsets/finalizers");
-            let rule = RbacRule::of_resource(group, finalizers, &["update"]);
-            installer.roles[0].rules.push(rule);
-        }
+        let applier = match features.object_sets {
+            true => ExtensionApplier::WatchedObjectSets,
+            false => ExtensionApplier::Helm,
+        };
+        let installer = exact_installer(&manifest, &names, &applier);
         for object in controller.into_iter().chain(installer.to_values()) {
             olm.cluster.apply(Object::from_value(object).unwrap()).await;
         }
@@ -442,6 +442,8 @@ async fn derived_permissions_suffice_for_own_certificates() {
         olm.cluster.apply(Object::from_value(extension).unwrap()).await;
         olm.wait_until_installed("ext", "1.0.0").await;
         assert_trusted(&olm).await;
+        // The account watches them.
+        change_and_wait_until_repaired(&olm, "1.0.0").await;
         controllers.shutdown().await;
     }
 }
