@@ -49,7 +49,7 @@ impl std::error::Error for TlsProfileError {}
 
 impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let suites = self.provider.cipher_suites.iter().map(|suite| suite.suite());
+        let suites = self.provider.cipher_suites.iter().map(rustls::SupportedCipherSuite::suite);
         let curves = self.provider.kx_groups.iter().map(|curve| curve.name());
         f.debug_struct("ServerTls")
             .field(

@@ -374,9 +374,10 @@ async fn withdrawn_approval_counts_in_the_end_while_an_upgrade_is_blocked() {
     let still = Arc::clone(&refuses);
     let faulty = olm.cluster.with_faults(move |request| {
         let is_deletion = request.method == "DELETE" && request.target.contains("bindings/");
-        match is_deletion && still.load(Ordering::SeqCst) {
-            true => InjectedFault::Refused(503),
-            false => InjectedFault::Pass,
+        if is_deletion && still.load(Ordering::SeqCst) {
+            InjectedFault::Refused(503)
+        } else {
+            InjectedFault::Pass
         }
     });
     let controllers = olm.controllers_on(&faulty);

@@ -475,9 +475,10 @@ async fn extension_is_not_ready_before_its_deployment_is_available() {
         watches.push(watch);
     }
     let late = olm.cluster.with_faults(|request| {
-        match request.is_watch() && request.target.contains("/deployments") {
-            true => InjectedFault::SlowResponse(Duration::from_millis(300)),
-            false => InjectedFault::Pass,
+        if request.is_watch() && request.target.contains("/deployments") {
+            InjectedFault::SlowResponse(Duration::from_millis(300))
+        } else {
+            InjectedFault::Pass
         }
     });
     let controllers = olm.controllers_on(&late);

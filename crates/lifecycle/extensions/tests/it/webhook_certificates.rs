@@ -426,9 +426,10 @@ async fn derived_permissions_suffice_for_own_certificates() {
         let names = InstallerNames::new("ext", NAMESPACE);
         let rendered = rendered_webhook_bundle();
         let manifest = InstallManifest::new(&rendered, &BundleKinds, NAMESPACE).unwrap();
-        let applier = match features.object_sets {
-            true => ExtensionApplier::WatchedObjectSets,
-            false => ExtensionApplier::Helm,
+        let applier = if features.object_sets {
+            ExtensionApplier::WatchedObjectSets
+        } else {
+            ExtensionApplier::Helm
         };
         let installer = exact_installer(&manifest, &names, &applier);
         for object in controller.into_iter().chain(installer.to_values()) {
