@@ -186,7 +186,6 @@ mod tests {
 
     #[test]
     fn servers_offer_what_the_tls_profile_has() {
-        // shows OLMV1-56
         let offered = |words: &[&str]| server_tls(&given(words).2).map(|tls| format!("{tls:?}"));
         let default = offered(&[]).unwrap();
         assert!(default.contains("TLSv1_2") && default.contains("secp384r1"), "{default}");
@@ -199,6 +198,7 @@ mod tests {
             "--tls-custom-curves=prime256v1",
         ]);
         let custom = custom.unwrap();
+        // shows OLMV1-56
         assert!(custom.contains("TLSv1_2") && custom.contains(suite), "{custom}");
         assert!(!custom.contains("AES_256") && !custom.contains("X25519"), "{custom}");
         for (words, text) in [
