@@ -82,8 +82,10 @@ impl CertManager {
     ///
     /// # Errors
     /// They do not go.
-    pub(super) async fn remove(self, cluster: &WalkCluster) -> anyhow::Result<()> {
-        drop(self);
+    pub(super) async fn remove(mut self, cluster: &WalkCluster) -> anyhow::Result<()> {
+        self.issuing.abort();
+        // It ends as aborted.
+        let _ = (&mut self.issuing).await;
         for kind in &KINDS {
             let name = kind.group_resource();
             delete(&cluster.api, &builtin::CUSTOM_RESOURCE_DEFINITION, &name).await?;

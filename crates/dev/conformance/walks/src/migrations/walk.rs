@@ -136,6 +136,8 @@ impl<'a> Steps<'a> {
         }
         if let Some(cert_manager) = cert_manager {
             cert_manager.remove(self.cluster).await?;
+            // It may have read a Certificate just before the end of it.
+            self.delete_issued_secrets().await?;
         }
         self.expect_nothing_left(&before).await
     }
@@ -395,7 +397,12 @@ impl<'a> Steps<'a> {
         let certificates = Selection::all(addons::CERTIFICATE);
         let gone = self.cluster.test()?.wait_for_all(certificates, |all| all.is_empty());
         in_time("the end of the Certificates", gone).await?;
-        // cert-manager leaves their Secrets.
+        self.delete_issued_secrets().await
+    }
+
+    /// Deletes the Secrets of Certificates, which cert-manager leaves.
+    async fn delete_issued_secrets(&self) -> anyhow::Result<()> {
+        let options = DeleteOptions::default();
         for secret in self.cluster.list(&builtin::SECRET).await? {
             if secret.annotation(CERTIFICATE_NAME).is_some() {
                 let kind = &builtin::SECRET;

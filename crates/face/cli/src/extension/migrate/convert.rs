@@ -365,6 +365,9 @@ async fn label_objects(
     Ok(())
 }
 
+/// How long OLM classic may still work on an InstallPlan for a Subscription that is gone.
+const LAST_PLAN: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Continues a conversion whose ClusterExtension exists, to its end.
 ///
 /// # Errors
@@ -392,8 +395,8 @@ pub(super) async fn finish(
     if let Some(subscription) = &subscription {
         change(cluster, io, &SUBSCRIPTION, subscription, frozen).await?;
     }
-    let plans = install_plans(cluster, namespace).await?;
     if let Some(csv) = &csv {
+        let plans = install_plans(cluster, namespace).await?;
         let saved = restored_subscription(extension).map_err(|error| {
             let cause =
                 Cause::new(format!("the conversion to ClusterExtension {name} cannot go on"));
@@ -413,10 +416,20 @@ pub(super) async fn finish(
     }
     change(cluster, io, &CLUSTER_EXTENSION, extension, without_pin).await?;
     if let Some(subscription) = &subscription {
-        for map in config_maps_of(cluster, subscription, &plans).await? {
-            delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
+        let plans = install_plans(cluster, namespace).await?;
+        let config_maps = config_maps_of(cluster, subscription, &plans).await?;
+        for map in &config_maps {
+            delete(cluster, io, &builtin::CONFIG_MAP, map).await?;
         }
         delete_and_wait(cluster, io, &SUBSCRIPTION, subscription, timeout).await?;
+        if !config_maps.is_empty() {
+            // Without its CSV, OLM classic plans the same bundle again for the Subscription, and writes the same
+            // ConfigMaps before the plan.
+            tokio::time::sleep(LAST_PLAN).await;
+            for map in config_maps_of(cluster, subscription, &plans).await? {
+                delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
+            }
+        }
     }
     Ok(())
 }
