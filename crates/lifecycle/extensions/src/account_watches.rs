@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// One watch for each kind and account. All end with the process, and those of an account with it.
+/// One watch for each kind and account. All end with the process; those of an account can be ended before.
 pub(crate) struct AccountWatches<T> {
     stop: CancellationToken,
     /// By kind and account.
