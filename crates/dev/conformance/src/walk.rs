@@ -197,8 +197,6 @@ async fn walk_migrations(
     };
     let applier = which.applier();
     let walked = walk::walk_migrations(items, applier, which.jobs(), report_walk).await;
-    // Object sets do not go back, so they need fewer exceptions.
-    let complete = complete && applier == walk::Applier::HelmReleases;
     let page = walk::migration_table(items, &walked, published);
     Ok((page, walk::migration_faults(&walked, complete)))
 }

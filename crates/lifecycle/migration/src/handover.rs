@@ -4,7 +4,7 @@
 use crate::installed::ClassicOperator;
 use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
 use mainstay_api::names;
-use mainstay_api::names::olm_v1::MANAGED_BY_LABEL;
+use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, MANAGED_BY_VALUE};
 use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
 use std::collections::BTreeSet;
@@ -186,11 +186,12 @@ pub fn without_release_labels(object: &Object, extension: &str) -> Option<Object
     (object.annotation(RELEASE_NAME) == Some(extension)).then_some(changed)
 }
 
-/// Removes Helm's label and annotations of a release, and restores the label that was there before.
+/// Removes Helm's label and annotations of a release, or the label of a ClusterObjectSet, and restores the label
+/// that was there before.
 pub(crate) fn remove_release_labels(object: &mut Object) {
     match object.annotation(ORIGINAL_MANAGED_BY).map(str::to_owned) {
         Some(before) => object.set_label(MANAGED_BY_LABEL, before),
-        None if object.label(MANAGED_BY_LABEL) == Some(HELM) => {
+        None if [Some(HELM), Some(MANAGED_BY_VALUE)].contains(&object.label(MANAGED_BY_LABEL)) => {
             object.remove(&["metadata", "labels", MANAGED_BY_LABEL]);
         }
         None => {}

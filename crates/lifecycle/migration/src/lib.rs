@@ -25,6 +25,7 @@ mod freeze;
 mod handover;
 mod installed;
 mod names;
+mod object_sets;
 mod offers;
 mod release;
 mod rollback;
@@ -49,6 +50,7 @@ pub use names::{
     ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CATALOG_SOURCE, MIGRATED_FROM_CSV,
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
 };
+pub use object_sets::taken_from_object_sets;
 pub use offers::{CatalogOffer, OfferedBundle, PackageOffer, ParseOfferError, best_offer};
 pub use release::RecordedRelease;
 pub use rollback::{

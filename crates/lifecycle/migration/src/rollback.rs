@@ -13,7 +13,9 @@ use crate::names::{
     SUBSCRIPTION_BACKUP,
 };
 use mainstay_api::names;
-use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_api::names::olm_v1::{
+    MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, REVISION_ANNOTATION,
+};
 use mainstay_api::resources::{OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_bundle::render::{INJECT_CA_BUNDLE, INJECT_CA_FROM};
 use mainstay_object::Object;
@@ -139,7 +141,9 @@ pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<O
     for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
         changed.remove(&["metadata", "labels", label]);
     }
-    changed.remove(&["metadata", "annotations", ORIGINAL_OWNER]);
+    for annotation in [ORIGINAL_OWNER, REVISION_ANNOTATION] {
+        changed.remove(&["metadata", "annotations", annotation]);
+    }
     if object.annotation(PRIMARY_RESOURCE[0]) == Some(&format!("/{}", extension.name())) {
         for annotation in PRIMARY_RESOURCE {
             changed.remove(&["metadata", "annotations", annotation]);
@@ -279,6 +283,13 @@ mod tests {
         let free = orphaned(&deployment, &extension, &labelled).unwrap();
         assert_eq!(free.label(MANAGED_BY_LABEL), Some("Helm"));
         assert_eq!(orphaned(&free, &extension, &labelled), None, "it is one of the bundle");
+        // Labels and annotations of a ClusterObjectSet.
+        let mut account = make("ServiceAccount", "tea", &["e"]);
+        account.set(&["metadata", "namespace"], "ns".into());
+        account.set_label(MANAGED_BY_LABEL, "olm.operatorframework.io");
+        account.set_annotation(REVISION_ANNOTATION, "1");
+        let free = orphaned(&account, &extension, &csv).unwrap();
+        assert_eq!(free.labels().count() + free.annotations().count(), 0);
         // The InstallPlan of another operator, and a conversion that was killed.
         let bare = Handover::of(operator, &[]);
         let mut role = make("ClusterRole", "readers", &["e"]);

@@ -77,7 +77,7 @@ async fn run(
     let served = served(&content);
     let cluster = cluster::start(item, &content, applier, &served).await?;
     let channel = path.segments.last().map_or("", |segment| &*segment.channel);
-    let mut steps = Steps { cluster: &cluster, content: &content, served, applier, channel, walk };
+    let mut steps = Steps { cluster: &cluster, content: &content, served, channel, walk };
     let outcome = steps.run(item, path).await;
     cluster.clean_up().await?;
     outcome
@@ -96,7 +96,6 @@ struct Steps<'a> {
     cluster: &'a WalkCluster,
     content: &'a ExtensionContent,
     served: Arc<ServedCatalogs>,
-    applier: Applier,
     /// The channel of the Subscription.
     channel: &'a str,
     walk: &'a mut MigrationWalk,
@@ -322,25 +321,15 @@ impl<'a> Steps<'a> {
         self.add_comparison("converted", comparison::converted(&before, &converted, &operator));
         self.expect_installed(&bundle.bundle.name).await?;
         let rollback = ["rollback", NAME, "--acknowledge-installed", "--timeout", TIMEOUT];
-        if self.applier == Applier::ObjectSets {
-            let said = self.migrate(&rollback).await?;
-            if said.status != ExitStatus::Unresolved {
-                self.add_finding(&format!("the rollback should be refused: {said:?}"));
-            }
-        } else {
-            self.expect_done(&rollback).await?;
-            if let Some(why) = wait_until_installed(self.cluster, &bundle.bundle.name).await? {
-                bail!("OLM classic does not have it again: {why}");
-            }
-            let restored = self.cluster.dump_when_idle().await?;
-            self.add_comparison("rolled back", comparison::restored(&before, &restored, &operator));
-            self.convert().await?;
-            let again = self.cluster.dump_when_idle().await?;
-            self.add_comparison(
-                "converted again",
-                comparison::converted(&restored, &again, &operator),
-            );
+        self.expect_done(&rollback).await?;
+        if let Some(why) = wait_until_installed(self.cluster, &bundle.bundle.name).await? {
+            bail!("OLM classic does not have it again: {why}");
         }
+        let restored = self.cluster.dump_when_idle().await?;
+        self.add_comparison("rolled back", comparison::restored(&before, &restored, &operator));
+        self.convert().await?;
+        let again = self.cluster.dump_when_idle().await?;
+        self.add_comparison("converted again", comparison::converted(&restored, &again, &operator));
         self.clean_up(&operator).await?;
         self.walk.completed_round_trip = true;
         Ok(())

@@ -1,7 +1,8 @@
 //! `mainstay extension migrate rollback`: gives operators back to OLM classic.
 //!
 //! ```text
-//! finalizer on the ClusterExtension ─► deleted ─► its controller stops, the garbage collector waits
+//! finalizer on the ClusterExtension ─► it owns the objects in place of ClusterObjectSets
+//!   ─► deleted ─► its controller stops, the garbage collector waits ─► ClusterObjectSets deleted
 //!   ─► certificates of webhooks deleted, then their Services lose their owner
 //!   ─► Subscription as it was ─► OLM classic installs the version over the same objects
 //!   ─► the objects lose their owner at OLM v1 ─► the finalizer goes
@@ -16,10 +17,11 @@ use super::{CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{ClusterHandle, ClusterWriter, find_named};
 use crate::exit::{CommandFailure, ExitStatus};
-use crate::extension::owned::owned_objects;
+use crate::extension::owned::{owned_objects, owned_resource};
 use crate::extension::{say, wait_until_controller_ends};
 use crate::resolve::format_output;
 use clap::Args;
+use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_OBJECT_SET, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP,
     SUBSCRIPTION,
@@ -28,8 +30,8 @@ use mainstay_cause::Cause;
 use mainstay_migration::{
     ClassicOperator, Handover, MIGRATED_FROM_CSV, ServingObjects, certificate_secret, held,
     is_frozen, is_issued, orphaned, released_service, resource_of, restored_group,
-    restored_subscription, returns_to_classic, thawed, without_hold, without_issuer,
-    without_release_labels,
+    restored_subscription, returns_to_classic, taken_from_object_sets, thawed, without_hold,
+    without_issuer, without_release_labels,
 };
 use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
@@ -118,7 +120,6 @@ async fn roll_back(
         let remedy = "give it back nevertheless with --acknowledge-installed";
         return Err(CommandFailure::usage(cause.remedy(remedy)));
     }
-    refuse_object_sets(cluster, name).await?;
     visible_objects(cluster, name).await?;
     let namespace = wanted.namespace();
     if cluster.list(&OPERATOR_GROUP, Some(namespace), None).await?.is_empty()
@@ -130,8 +131,10 @@ async fn roll_back(
         (!found.is_terminating()).then(|| held(found)).flatten()
     })
     .await?;
+    take_from_object_sets(cluster, io, extension).await?;
     delete(cluster, io, &CLUSTER_EXTENSION, extension).await?;
     wait_until_controller_stops(cluster, extension, timeout).await?;
+    delete_object_sets(cluster, io, extension, timeout).await?;
     release_servers(cluster, io, extension, timeout).await?;
     let installed = wanted.str(&["spec", "startingCSV"]);
     let version = installed.or_else(|| extension.annotation(MIGRATED_FROM_CSV));
@@ -225,21 +228,59 @@ async fn restore(
     }))
 }
 
-/// An applier with ClusterObjectSets deletes the objects together with its revisions.
-async fn refuse_object_sets(
+/// The ClusterObjectSets of an extension.
+async fn object_sets(
     cluster: &impl ClusterHandle,
-    name: &str,
+    extension: &Object,
+) -> Result<Vec<Object>, CommandFailure> {
+    let selector = format!("{OWNER_NAME_LABEL}={}", extension.name());
+    list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await
+}
+
+/// Makes an extension the owner of the objects of its ClusterObjectSets, which then neither restore nor delete
+/// them. Ends when a list shows no object of theirs.
+async fn take_from_object_sets(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    extension: &Object,
 ) -> Result<(), CommandFailure> {
-    let selector = format!("{}={name}", mainstay_api::names::olm_v1::OWNER_NAME_LABEL);
-    let sets = list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await?;
-    let Some(set) = sets.first() else { return Ok(()) };
-    let cause = Cause::new(format!("ClusterExtension {name} cannot be rolled back"))
-        .because(Cause::new(format!(
-            "its objects belong to ClusterObjectSet {}, which deletes them when it is deleted",
-            set.name()
-        )))
-        .remedy("keep the extension, or back the data up and install the operator again");
-    Err(CommandFailure { exit: ExitStatus::Unresolved, cause })
+    // More than one look is needed only while a rollout creates objects.
+    const LOOKS: usize = 20;
+    for _ in 0..LOOKS {
+        let sets = object_sets(cluster, extension).await?;
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let mut is_clean = true;
+        let take = |found: &Object| taken_from_object_sets(found, extension, &sets);
+        for object in &visible_objects(cluster, extension.name()).await? {
+            if let (Some(kind), Some(_)) = (owned_resource(object), take(object)) {
+                is_clean = false;
+                change(cluster, io, kind, object, take).await?;
+            }
+        }
+        if is_clean {
+            return Ok(());
+        }
+    }
+    let what = "its ClusterObjectSets have other objects at each look";
+    Err(Cause::new(format!("ClusterExtension {} cannot be rolled back", extension.name()))
+        .because(Cause::new(what))
+        .remedy("wait until its rollout has ended, and repeat the command")
+        .into())
+}
+
+/// Deletes the ClusterObjectSets of an extension whose controller has stopped.
+async fn delete_object_sets(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    extension: &Object,
+    timeout: Duration,
+) -> Result<(), CommandFailure> {
+    for set in object_sets(cluster, extension).await? {
+        delete_and_wait(cluster, io, &CLUSTER_OBJECT_SET, &set, timeout).await?;
+    }
+    Ok(())
 }
 
 /// Creates the Subscription again, and waits until OLM classic has installed the version.
