@@ -6,8 +6,7 @@
 //! the garbage collector may be about to delete the object. So the ClusterExtension becomes an owner of the
 //! objects, but not their controller, and the annotation stays until the ClusterObjectSets are gone.
 
-use mainstay_object::Object;
-use mainstay_object::OwnerReference;
+use mainstay_object::{Object, OwnerReference};
 use serde_json::json;
 
 /// The object with the ClusterExtension as its owner in place of these ClusterObjectSets; none if none of them

@@ -7,8 +7,8 @@ use super::live_cluster::{CATALOG_NAMESPACE, LiveCluster, line};
 use base64::Engine as _;
 use clap::Parser;
 use mainstay_api::resources::{
-    CATALOG_SOURCE, CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN,
-    OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
+    CATALOG_SOURCE, CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET,
+    CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::catalog::CatalogCommandIo;
@@ -182,7 +182,12 @@ async fn migrate(live: &LiveCluster, arguments: &str) -> CommandOutput {
 
 /// The same on any cluster, in a folder.
 async fn migrate_on(cluster: &DirectCluster, folder: &Path, arguments: &str) -> CommandOutput {
-    let words = ["mainstay", "extension", "migrate"].into_iter().chain(arguments.split(' '));
+    extension_on(cluster, folder, &format!("migrate {arguments}")).await
+}
+
+/// Runs another command of `mainstay extension`.
+async fn extension_on(cluster: &DirectCluster, folder: &Path, arguments: &str) -> CommandOutput {
+    let words = ["mainstay", "extension"].into_iter().chain(arguments.split(' '));
     let parsed = match Arguments::try_parse_from(words) {
         Ok(parsed) => parsed,
         Err(error) => return CommandOutput::refused(&error),
@@ -379,6 +384,31 @@ async fn killed_commands_continue() {
 #[tokio::test]
 async fn killed_commands_continue_with_object_sets() {
     kill_both_ways(Features::object_sets(TrustMode::ClusterAdmin)).await;
+}
+
+/// With an account that the controller keeps, a deleted ClusterExtension deletes its ClusterObjectSets itself, before
+/// the account goes.
+#[tokio::test]
+async fn object_sets_with_an_approved_account_go_back() {
+    let live = installed(Features::object_sets(TrustMode::Approved)).await;
+    let before = identities(&live).await;
+    let waiting = migrate(&live, "convert anvil -n team --timeout 1s").await;
+    assert_eq!(waiting.code, 1, "{}{}", waiting.out, waiting.err);
+    assert!(waiting.err.contains("approve"), "{}", waiting.err);
+    assert_done(&extension_on(&live.commands, live.folder(), "approve anvil --yes").await);
+    assert_done(&migrate(&live, "convert anvil -n team").await);
+    assert_converted(&live).await;
+    assert_done(&migrate(&live, "rollback anvil --acknowledge-installed").await);
+    wait_for_classic(&live).await;
+    assert_eq!(identities(&live).await, before);
+    let cluster = live.cluster.cluster();
+    let sets = cluster.list(&CLUSTER_OBJECT_SET, None, &ObjectList::default()).await.unwrap();
+    assert!(sets.items.is_empty(), "{:?}", sets.items);
+    let deployment = find(&live, &builtin::DEPLOYMENT, "anvil").await.unwrap();
+    let labels: Vec<_> = deployment.labels().chain(deployment.annotations()).collect();
+    let is_left = |(key, _): &(&str, &str)| key.starts_with("olm.operatorframework.io/");
+    assert!(!labels.iter().any(is_left), "{labels:?}");
+    live.shutdown().await;
 }
 
 /// Kills a conversion and a rollback after each write, until they end.
