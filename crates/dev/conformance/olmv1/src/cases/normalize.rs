@@ -59,6 +59,14 @@ static TIME: LazyLock<Regex> =
 static REPLICA_SET: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"ReplicaSet "[^"]+""#));
 static REVISION: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"(Resource Version: +)\d+"));
 static DIGEST: LazyLock<Regex> = LazyLock::new(|| super::pattern("sha256:([0-9a-f]{64})"));
+/// A ClusterExtension as `kubectl describe` prints it, and its condition Ready, which is six lines.
+static EXTENSION_DESCRIBED: LazyLock<Regex> =
+    LazyLock::new(|| super::pattern("(?m)^Kind: +ClusterExtension$"));
+static READY_DESCRIBED: LazyLock<Regex> = LazyLock::new(|| {
+    super::pattern(
+        r"    Last Transition Time: .*\n(    [A-RU-Z].*\n){3}    Status: .*\n    Type: +Ready\n",
+    )
+});
 /// What a resolver of names says depends on the machine.
 static LOOKUP: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"(lookup [A-Za-z0-9.-]+)( on [^:]+|): .*"));
@@ -289,9 +297,15 @@ pub(super) fn without_uids(text: &str) -> String {
     UID.replace_all(text, "{uid}").into_owned()
 }
 
-/// What a command printed, with placeholders.
+/// What a command printed, with placeholders, and without the condition Ready of a described ClusterExtension; see
+/// [`remove_ready`].
 pub(super) fn output(text: &str) -> String {
-    REVISION.replace_all(&placeholders(text), "${1}{rv}").into_owned()
+    let text = placeholders(text);
+    let text = REVISION.replace_all(&text, "${1}{rv}");
+    if EXTENSION_DESCRIBED.is_match(&text) {
+        return READY_DESCRIBED.replace(&text, "").into_owned();
+    }
+    text.into_owned()
 }
 
 /// The digests that a case names: those of its images, and those in its inputs. All others are of
@@ -431,5 +445,24 @@ mod tests {
         });
         assert_eq!(found, wanted);
         assert_eq!(output("  Resource Version:  12\n"), "  Resource Version:  {rv}\n");
+    }
+
+    #[test]
+    fn described_extension_loses_the_condition_ready_only() {
+        let condition = |kind: &str| {
+            format!(
+                "    Last Transition Time:  {{time}}\n    Message:               fine\n    \
+                 Observed Generation:   1\n    Reason:                Ready\n    \
+                 Status:                True\n    Type:                  {kind}\n"
+            )
+        };
+        let (other, ready) = (condition("Installed"), condition("Ready"));
+        let described = |kind: &str, conditions: &str| {
+            format!("Kind:         {kind}\nStatus:\n  Conditions:\n{conditions}Events:  <none>\n")
+        };
+        let text = described("ClusterExtension", &format!("{other}{ready}"));
+        assert_eq!(output(&text), described("ClusterExtension", &other));
+        let foreign = described("Node", &format!("{other}{ready}"));
+        assert_eq!(output(&foreign), foreign);
     }
 }
