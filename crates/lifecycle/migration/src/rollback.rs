@@ -14,7 +14,8 @@ use crate::names::{
 };
 use mainstay_api::names;
 use mainstay_api::names::olm_v1::{
-    MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, REVISION_ANNOTATION,
+    BUNDLE_VERSION, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
+    REVISION_ANNOTATION,
 };
 use mainstay_api::resources::{OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_bundle::render::{INJECT_CA_BUNDLE, INJECT_CA_FROM};
@@ -141,7 +142,7 @@ pub(crate) fn without_extension(object: &Object, extension: &Object) -> Option<O
     for label in [OWNER_KIND_LABEL, OWNER_NAME_LABEL] {
         changed.remove(&["metadata", "labels", label]);
     }
-    for annotation in [ORIGINAL_OWNER, REVISION_ANNOTATION] {
+    for annotation in [ORIGINAL_OWNER, REVISION_ANNOTATION, PACKAGE_NAME, BUNDLE_VERSION] {
         changed.remove(&["metadata", "annotations", annotation]);
     }
     if object.annotation(PRIMARY_RESOURCE[0]) == Some(&format!("/{}", extension.name())) {
@@ -287,7 +288,11 @@ mod tests {
         let mut account = make("ServiceAccount", "tea", &["e"]);
         account.set(&["metadata", "namespace"], "ns".into());
         account.set_label(MANAGED_BY_LABEL, "olm.operatorframework.io");
-        account.set_annotation(REVISION_ANNOTATION, "1");
+        for (annotation, value) in
+            [(REVISION_ANNOTATION, "1"), (PACKAGE_NAME, "tea"), (BUNDLE_VERSION, "1.0.0")]
+        {
+            account.set_annotation(annotation, value);
+        }
         let free = orphaned(&account, &extension, &csv).unwrap();
         assert_eq!(free.labels().count() + free.annotations().count(), 0);
         // The InstallPlan of another operator, and a conversion that was killed.

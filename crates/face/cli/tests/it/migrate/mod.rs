@@ -404,10 +404,17 @@ async fn object_sets_with_an_approved_account_go_back() {
     let cluster = live.cluster.cluster();
     let sets = cluster.list(&CLUSTER_OBJECT_SET, None, &ObjectList::default()).await.unwrap();
     assert!(sets.items.is_empty(), "{:?}", sets.items);
-    let deployment = find(&live, &builtin::DEPLOYMENT, "anvil").await.unwrap();
-    let labels: Vec<_> = deployment.labels().chain(deployment.annotations()).collect();
-    let is_left = |(key, _): &(&str, &str)| key.starts_with("olm.operatorframework.io/");
-    assert!(!labels.iter().any(is_left), "{labels:?}");
+    for (kind, name) in [
+        (&builtin::DEPLOYMENT, "anvil"),
+        (&builtin::SERVICE_ACCOUNT, "anvil"),
+        (&builtin::CONFIG_MAP, "anvil-settings"),
+        (&builtin::CLUSTER_ROLE, "anvil-readers"),
+    ] {
+        let object = find(&live, kind, name).await.unwrap();
+        let mut left = object.labels().chain(object.annotations());
+        let found = left.find(|(key, _)| key.starts_with("olm.operatorframework.io/"));
+        assert_eq!(found, None, "{} {name}", object.kind());
+    }
     live.shutdown().await;
 }
 
