@@ -75,16 +75,12 @@ fn spec_causes(cluster: &ClusterObjects, extension: &Object) -> Vec<Cause> {
         }
         (_, reason) => {
             let image = image_of(cluster, extension, progressing.message);
-            let failed = FailedInstallation { extension: Some(extension), image };
+            let rival = rival(cluster, extension);
+            let failed = FailedInstallation { extension: Some(extension), image, rival };
             let sets = set_causes(cluster, extension);
             // With ClusterObjectSets, the condition repeats what the set reports.
             if sets.is_empty() || resolved_bundle(progressing.message).is_some() {
-                let cause = failed.cause(text_or(progressing.message, reason));
-                causes.push(cause.because_all(rival_cause(
-                    cluster,
-                    extension,
-                    progressing.message,
-                )));
+                causes.push(failed.cause(text_or(progressing.message, reason)));
             }
             causes.extend(sets);
             return causes;
@@ -135,22 +131,15 @@ fn resolution_cause(cluster: &ClusterObjects, message: &str) -> Cause {
     }
 }
 
-/// Another ClusterExtension with the same package, if objects of this one belong to something else.
-fn rival_cause(cluster: &ClusterObjects, extension: &Object, message: &str) -> Option<Cause> {
-    let is_collision = message.contains("cannot be managed by operator-controller")
-        || message.contains("cannot be imported into the current release")
-        || message.contains("revision object collisions");
+/// The name of another ClusterExtension with the same package.
+pub(super) fn rival<'w>(cluster: &'w ClusterObjects, extension: &Object) -> Option<&'w str> {
     let package = |extension: &Object| {
         extension.str(&["spec", "source", "catalog", "packageName"]).map(str::to_owned)
     };
     let mut others = cluster
         .of_kind("ClusterExtension")
         .filter(|other| other.name() != extension.name() && package(other) == package(extension));
-    let other = others.next().filter(|_| is_collision)?.name();
-    Some(
-        Cause::new(format!("ClusterExtension {other} is for the same package"))
-            .remedy(format!("keep one of them; see: mainstay why clusterextension/{other}")),
-    )
+    others.next().map(Object::name)
 }
 
 /// The image of the bundle that a failure is about.

@@ -47,6 +47,8 @@ pub(super) struct FailedInstallation<'a> {
     pub(super) extension: Option<&'a Object>,
     /// The image of the bundle, if known.
     pub(super) image: Option<&'a str>,
+    /// The name of another ClusterExtension with the same package, which may own objects that are in the way.
+    pub(super) rival: Option<&'a str>,
 }
 
 impl FailedInstallation<'_> {
@@ -75,7 +77,7 @@ impl FailedInstallation<'_> {
             return self.crd_causes(step);
         }
         if let Some(reports) = step.strip_prefix("revision object collisions in phase ") {
-            return collision_reports(reports);
+            return collision_reports(reports, self.rival);
         }
         // Helm reports all objects of an installation together, and all of an upgrade.
         if let Some((_, list)) = step.split_once(" occurred:\n\t* ") {
@@ -111,7 +113,7 @@ impl FailedInstallation<'_> {
             );
         }
         if let Some(collision) = Collision::of(step) {
-            return collision.cause();
+            return collision.cause(self.rival);
         }
         if let Some((account, namespace)) = missing_account(step) {
             return Cause::new(format!("ServiceAccount {namespace}/{account} does not exist"))
@@ -311,27 +313,39 @@ impl<'m> Collision<'m> {
         Some(Self { kind, namespace: rest.strip_suffix('"')?, name, message })
     }
 
-    fn cause(&self) -> Cause {
+    fn cause(&self, rival: Option<&str>) -> Cause {
         let Self { kind, namespace, name, message } = self;
         let (place, flag) = match *namespace {
             "" => ((*name).to_owned(), String::new()),
             namespace => (format!("{namespace}/{name}"), format!(" -n {namespace}")),
         };
         let kind_word = kind.to_lowercase();
-        Cause::new(format!("{kind} {place} exists already and does not belong to this extension"))
-            .because(Cause::new(*message))
-            .remedy(format!(
-                "see whose it is: kubectl get {kind_word} {name}{flag} -o yaml --show-managed-fields"
-            ))
-            .remedy(format!(
-                "{}; the installation then goes on: kubectl delete {kind_word} {name}{flag}",
-                delete_condition(kind)
-            ))
+        let cause = Cause::new(format!(
+            "{kind} {place} exists already and does not belong to this extension"
+        ))
+        .because(Cause::new(*message))
+        .remedy(format!(
+            "see whose it is: kubectl get {kind_word} {name}{flag} -o yaml --show-managed-fields"
+        ));
+        if let Some(rival) = rival {
+            return cause.because(rival_cause(rival));
+        }
+        let cause = if *kind == "CustomResourceDefinition" {
+            cause.remedy(
+                "if an uninstallation kept it, install the extension with the name and namespace of its annotations meta.helm.sh/release-name and meta.helm.sh/release-namespace",
+            )
+        } else {
+            cause
+        };
+        cause.remedy(format!(
+            "{}; the installation then goes on: kubectl delete {kind_word} {name}{flag}",
+            delete_condition(kind)
+        ))
     }
 }
 
 /// The objects of a ClusterObjectSet that belong to something else, from the reports about them.
-fn collision_reports(reports: &str) -> Vec<Cause> {
+fn collision_reports(reports: &str, rival: Option<&str>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let objects = reports.split("\nObject ").skip(1);
     for report in objects.filter(|report| report.contains("Action: \"Collision\"")) {
@@ -351,22 +365,30 @@ fn collision_reports(reports: &str) -> Vec<Cause> {
             namespace => (format!("{namespace}/{name}"), format!(" -n {namespace}")),
         };
         let word = kind.to_lowercase();
-        causes.push(
-            Cause::new(format!("{kind} {place} does not belong to this revision"))
-                .because(Cause::new(owner))
-                .remedy(format!(
-                    "see whose it is: kubectl get {word} {name}{flag} -o yaml --show-managed-fields"
-                ))
-                .remedy(format!(
-                    "{}; the rollout then goes on: kubectl delete {word} {name}{flag}",
-                    delete_condition(kind)
-                )),
-        );
+        let cause = Cause::new(format!("{kind} {place} does not belong to this revision"))
+            .because(Cause::new(owner))
+            .remedy(format!(
+                "see whose it is: kubectl get {word} {name}{flag} -o yaml --show-managed-fields"
+            ));
+        causes.push(match rival {
+            Some(rival) => cause.because(rival_cause(rival)),
+            None => cause.remedy(format!(
+                "{}; the rollout then goes on: kubectl delete {word} {name}{flag}",
+                delete_condition(kind)
+            )),
+        });
     }
     if causes.is_empty() {
         causes.push(Cause::new(format!("objects belong to something else: {reports}")));
     }
     causes
+}
+
+/// The cause of collisions with the objects of another ClusterExtension. Nothing of them may be deleted by hand: the
+/// other one would write it again.
+fn rival_cause(rival: &str) -> Cause {
+    Cause::new(format!("ClusterExtension {rival} is for the same package"))
+        .remedy(format!("keep one of them; see: mainstay why clusterextension/{rival}"))
 }
 
 /// When an object of a kind may be deleted: a CustomResourceDefinition takes the objects of its kind along.

@@ -1,5 +1,6 @@
 //! ClusterObjectSets: why a revision of a ClusterExtension is not rolled out.
 
+use super::extension::rival;
 use super::failure::{FailedInstallation, titled_object};
 use super::{ReportedCondition, owning_extension};
 use crate::{ClusterObjects, Finding, deletion_cause, workload};
@@ -59,7 +60,8 @@ pub(super) fn causes(cluster: &ClusterObjects, set: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let extension =
         owning_extension(set).and_then(|extension| cluster.find("ClusterExtension", "", extension));
-    let failed = FailedInstallation { extension, image: set.annotation(BUNDLE_REFERENCE) };
+    let rival = extension.and_then(|extension| rival(cluster, extension));
+    let failed = FailedInstallation { extension, image: set.annotation(BUNDLE_REFERENCE), rival };
     match (progressing.status, progressing.reason) {
         ("True", "Succeeded" | "RollingOut") | ("False", "Archived") => {}
         ("False", "ProgressDeadlineExceeded") => causes.push(
