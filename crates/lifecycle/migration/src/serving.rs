@@ -53,11 +53,21 @@ impl<'a> ServingObjects<'a> {
                 add(webhook.get("clientConfig"));
             }
         }
+        let certificates = of_kind(&addons::CERTIFICATE.api_version(), &addons::CERTIFICATE.kind);
+        // A ClusterObjectSet creates webhook configurations last: a rollout may have ended before that.
+        let is_certified = |service: &Object| {
+            let name = certificate_secret(service);
+            certificates
+                .iter()
+                .any(|found| found.name() == name && found.namespace() == service.namespace())
+        };
         let mut services = of_kind("v1", "Service");
-        services.retain(|service| called.contains(&(service.namespace(), service.name())));
+        services.retain(|service| {
+            called.contains(&(service.namespace(), service.name())) || is_certified(service)
+        });
         Self {
             issuers: of_kind(&addons::ISSUER.api_version(), &addons::ISSUER.kind),
-            certificates: of_kind(&addons::CERTIFICATE.api_version(), &addons::CERTIFICATE.kind),
+            certificates,
             services,
         }
     }
@@ -112,12 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn services_are_those_that_webhooks_call() {
+    fn services_are_those_that_webhooks_call_and_that_have_certificates() {
         let client = |name: &str| json!({"service": {"namespace": "ns", "name": name}});
         let objects = [
             make("v1", "Service", "tea-service"),
             make("v1", "Service", "cup-service"),
             make("v1", "Service", "metrics"),
+            make("v1", "Service", "early-service"),
+            make("cert-manager.io/v1", "Certificate", "early-service-cert"),
             make("cert-manager.io/v1", "Issuer", "tea-service-cert-selfsigned-issuer"),
             make("cert-manager.io/v1", "Certificate", "tea-service-cert"),
             make("cert-manager.io/v1", "Issuer", "foreign-issuer"),
@@ -150,9 +162,9 @@ mod tests {
         let names = |objects: &[&Object]| -> Vec<String> {
             objects.iter().map(|object| object.name().to_owned()).collect()
         };
-        assert_eq!(names(&serving.services), ["tea-service", "cup-service"]);
+        assert_eq!(names(&serving.services), ["tea-service", "cup-service", "early-service"]);
         assert_eq!(names(&serving.issuers), ["tea-service-cert-selfsigned-issuer"]);
-        assert_eq!(names(&serving.certificates), ["tea-service-cert"]);
+        assert_eq!(names(&serving.certificates), ["early-service-cert", "tea-service-cert"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::installed::{ClassicOperator, installed_csv, package_of, properties, r
 use crate::names::MIGRATED_FROM_SUBSCRIPTION;
 use crate::offers::{CatalogOffer, best_offer};
 use mainstay_api::names;
+use mainstay_formats::names::dns1123_subdomain;
 use mainstay_object::Object;
 use mainstay_releases::secret_name;
 use serde::Serialize;
@@ -209,7 +210,7 @@ pub fn check(input: &CheckInput<'_>) -> OperatorReport {
         return report;
     }
     let mut checks = Checks { acknowledged: input.acknowledged, all: Vec::new() };
-    checks.operator_group(input.groups);
+    checks.operator_group(subscription, input.groups);
     if let Some(csv) = input.csv {
         checks.csv(csv);
     }
@@ -236,6 +237,11 @@ pub fn check(input: &CheckInput<'_>) -> OperatorReport {
         many => (MigrationState::Ineligible, format!("{many} checks failed")),
     };
     report
+}
+
+/// The command that explains the state of a Subscription.
+fn why_command(subscription: &Object) -> String {
+    format!("mainstay why subscription/{} -n {}", subscription.name(), subscription.namespace())
 }
 
 struct Checks<'a> {
@@ -279,14 +285,14 @@ impl Checks<'_> {
     }
 
     /// C1: the OperatorGroup targets all namespaces.
-    fn operator_group(&mut self, groups: &[Object]) {
+    fn operator_group(&mut self, subscription: &Object, groups: &[Object]) {
         const NAME: &str = "watched namespaces";
         let [group] = groups else {
             let reason = match groups {
                 [] => "the namespace has no OperatorGroup".to_owned(),
                 groups => format!("the namespace has {} OperatorGroups", groups.len()),
             };
-            let remedy = "repair the installation first: mainstay why NAMESPACE/SUBSCRIPTION";
+            let remedy = format!("repair the installation first: {}", why_command(subscription));
             return self.fail("C1", NAME, reason, remedy);
         };
         let targets = group.array(&["spec", "targetNamespaces"]);
@@ -417,6 +423,11 @@ impl Checks<'_> {
         let subscription = input.subscription;
         let (package, bundle) = (package_of(subscription), installed_csv(subscription));
         let channel = subscription.str(&["spec", "channel"]).unwrap_or_default();
+        if bundle.is_empty() {
+            let reason = "no version is installed that a ClusterCatalog could have";
+            let remedy = format!("see why with: {}", why_command(subscription));
+            return self.fail("C7", NAME, reason, remedy);
+        }
         if let Some((offer, ..)) = best_offer(input.offers, bundle, channel) {
             let catalog = &offer.catalog;
             return self.pass("C7", NAME, format!("ClusterCatalog {catalog} has {bundle}"));
@@ -461,7 +472,7 @@ impl Checks<'_> {
                 "" => "none is installed".to_owned(),
                 name => format!("{name} does not exist"),
             };
-            let remedy = "see why with: mainstay why NAMESPACE/SUBSCRIPTION";
+            let remedy = format!("see why with: {}", why_command(input.subscription));
             return self.fail("C8", CSV, reason, remedy);
         };
         let field = |name| csv.str(&["status", name]).unwrap_or_default();
@@ -498,29 +509,38 @@ impl Checks<'_> {
             .subscriptions
             .iter()
             .find(|other| package_of(other) == package && reference(other) != own);
-        let extension = input.extensions.iter().find(|extension| {
-            extension.name() == input.extension
-                || extension.str(&["spec", "source", "catalog", "packageName"]) == Some(package)
-        });
-        match (other, extension) {
+        let has_package = |extension: &&Object| {
+            extension.str(&["spec", "source", "catalog", "packageName"]) == Some(package)
+        };
+        let has_name = |extension: &&Object| extension.name() == input.extension;
+        let extension = input.extensions.iter().find(has_package);
+        match (other, extension.or_else(|| input.extensions.iter().find(has_name))) {
             (None, None) => self.pass("", NAME, "none of the package"),
             (Some(other), _) => {
                 let reason = format!("Subscription {} has the package, too", reference(other));
                 let remedy = "OLM v1 installs a package once per cluster: remove one of them";
                 self.fail("", NAME, reason, remedy);
             }
-            (None, Some(extension)) => {
-                let reason =
-                    format!("ClusterExtension {} has the name or the package", extension.name());
-                let remedy = "delete it, or name the new one with --ce-name";
+            (None, Some(extension)) if has_package(&extension) => {
+                let reason = format!("ClusterExtension {} has the package", extension.name());
+                let remedy =
+                    "OLM v1 installs a package once per cluster: delete the ClusterExtension";
                 self.fail("", NAME, reason, remedy);
+            }
+            (None, Some(extension)) => {
+                let reason = format!("ClusterExtension {} has the name", extension.name());
+                self.fail("", NAME, reason, "name the new one with --ce-name, or delete it");
             }
         }
     }
 
-    /// The name fits into the labels of releases.
+    /// The name is one of a ClusterExtension, and fits into the labels of releases.
     fn name(&mut self, extension: &str) {
         const NAME: &str = "name";
+        if let Some(why) = dns1123_subdomain(extension).into_iter().next() {
+            let reason = format!("{extension} is no name of a ClusterExtension: {why}");
+            return self.fail("", NAME, reason, "choose another name with --ce-name NAME");
+        }
         // Revisions of two digits have room, too.
         let longest = secret_name(extension, 10).len();
         match longest.checked_sub(63).filter(|excess| *excess > 0) {

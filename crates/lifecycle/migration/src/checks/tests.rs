@@ -175,7 +175,17 @@ fn hard_checks_cannot_be_acknowledged() {
                     "spec": {"source": {"catalog": {"packageName": "tea"}}},
                 }))];
             }),
-            " other installations: ClusterExtension mine has the name or the package",
+            " other installations: ClusterExtension mine has the package",
+        ),
+        (
+            Scenario::new().with(|scenario| {
+                scenario.extensions = vec![object(json!({
+                    "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+                    "metadata": {"name": "tea"},
+                    "spec": {"source": {"catalog": {"packageName": "coffee"}}},
+                }))];
+            }),
+            " other installations: ClusterExtension tea has the name",
         ),
         (
             Scenario::new().with(|scenario| {
@@ -196,6 +206,32 @@ fn hard_checks_cannot_be_acknowledged() {
     ] {
         let scenario = scenario.with(|scenario| scenario.acknowledged.clone_from(&all));
         assert_eq!(scenario.failures(), [expected]);
+    }
+}
+
+#[test]
+fn name_must_be_one_of_a_cluster_extension() {
+    let scenario = Scenario::new().with(|scenario| scenario.name = "Kiwi_X");
+    let failures = scenario.failures();
+    let expected = " name: Kiwi_X is no name of a ClusterExtension: a lowercase RFC 1123 subdomain";
+    assert!(failures.len() == 1 && failures[0].starts_with(expected), "{failures:?}");
+}
+
+#[test]
+fn operator_that_is_not_installed_yet_is_explained_by_its_subscription() {
+    let scenario = Scenario::new().with(|scenario| {
+        scenario.csv = None;
+        scenario.subscription.set(&["status", "installedCSV"], "".into());
+    });
+    let report = scenario.report();
+    for (id, reason) in [
+        ("C7", "no version is installed that a ClusterCatalog could have"),
+        ("C8", "none is installed"),
+    ] {
+        let found = |check: &&Check| check.id == id && check.outcome == CheckOutcome::Failed;
+        let check = report.checks.iter().find(found).unwrap();
+        assert_eq!(check.reason, reason);
+        assert_eq!(check.remedy, "see why with: mainstay why subscription/tea -n ns");
     }
 }
 

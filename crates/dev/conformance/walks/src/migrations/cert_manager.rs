@@ -100,8 +100,21 @@ impl Drop for CertManager {
     }
 }
 
+/// Reports that an Issuer or a Certificate is ready: ClusterObjectSets wait for that.
+async fn report_ready(cluster: &Cluster, kind: &Resource, object: &Object) -> anyhow::Result<()> {
+    let ready = json!([{"type": "Ready", "status": "True", "reason": "Ready"}]);
+    if object.get(&["status", "conditions"]) != Some(&ready) {
+        let patch = Patch::Merge(json!({"status": {"conditions": ready}}));
+        cluster.patch(kind, Some(object.namespace()), object.name(), &patch).await?;
+    }
+    Ok(())
+}
+
 async fn issue(cluster: &Cluster, pair: &KeyPair) -> anyhow::Result<()> {
     let all = ObjectList::default();
+    for issuer in cluster.list(&addons::ISSUER, None, &all).await?.items {
+        report_ready(cluster, &addons::ISSUER, &issuer).await?;
+    }
     for certificate in cluster.list(&addons::CERTIFICATE, None, &all).await?.items {
         let namespace = Some(certificate.namespace());
         let issuer = certificate.str(&["spec", "issuerRef", "name"]).unwrap_or_default();
@@ -128,11 +141,7 @@ async fn issue(cluster: &Cluster, pair: &KeyPair) -> anyhow::Result<()> {
         } else if found != secret {
             cluster.update(&builtin::SECRET, &secret).await?;
         }
-        let ready = json!([{"type": "Ready", "status": "True", "reason": "Ready"}]);
-        if certificate.get(&["status", "conditions"]) != Some(&ready) {
-            let patch = Patch::Merge(json!({"status": {"conditions": ready}}));
-            cluster.patch(&addons::CERTIFICATE, namespace, certificate.name(), &patch).await?;
-        }
+        report_ready(cluster, &addons::CERTIFICATE, &certificate).await?;
         let from = format!("{}/{}", certificate.namespace(), certificate.name());
         for kind in &CALLERS {
             for caller in cluster.list(kind, None, &all).await?.items {

@@ -143,7 +143,7 @@ fn next_step(report: &OperatorReport) -> Option<String> {
     let OperatorReport { namespace, name, extension, .. } = report;
     match report.state {
         MigrationState::Conflict => Some(format!(
-            "finish it with: mainstay extension migrate convert {name} -n {namespace}, or undo it with: mainstay extension migrate rollback {extension}"
+            "finish it with: mainstay extension migrate convert {name} -n {namespace}, or undo it with: mainstay extension migrate rollback {extension} --acknowledge-installed"
         )),
         MigrationState::Eligible => {
             Some(format!("mainstay extension migrate convert {name} -n {namespace} --dry-run"))

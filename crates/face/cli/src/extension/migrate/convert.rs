@@ -481,7 +481,7 @@ async fn wait_until_taken_over(
         Cause::new(format!("ClusterExtension {name} did not take the objects over"))
             .because(why)
             .remedy("repair the cause, and repeat the command")
-            .remedy(format!("or go back with: mainstay extension migrate rollback {name}"))
+            .remedy(format!("or go back with: mainstay extension migrate rollback {name} --acknowledge-installed"))
             .into()
     })
 }

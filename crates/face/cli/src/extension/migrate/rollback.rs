@@ -337,7 +337,9 @@ async fn restore_subscription(
             Err(why) => {
                 return Err(Cause::new("OLM classic did not install the version again")
                     .because(why)
-                    .remedy(format!("see why with: mainstay why {namespace}/{name}"))
+                    .remedy(format!(
+                        "see why with: mainstay why subscription/{name} -n {namespace}"
+                    ))
                     .remedy("the objects of the operator are untouched; repeat the command")
                     .into());
             }
