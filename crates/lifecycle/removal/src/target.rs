@@ -163,6 +163,8 @@ fn find_leftover_crds(
 fn not_found(objects: &OperatorObjects, request: &UninstallRequest) -> Cause {
     let UninstallRequest { namespace, name, .. } = request;
     let cause = Cause::new(format!("namespace {namespace} has no operator `{name}`"));
+    let of_v1 =
+        format!("for a ClusterExtension of OLM v1: mainstay uninstall clusterextension/{name}");
     let mut operator_names: BTreeSet<&str> = objects.subscriptions.iter().map(package).collect();
     operator_names.extend(objects.versions.iter().map(Object::name));
     operator_names
@@ -173,9 +175,11 @@ fn not_found(objects: &OperatorObjects, request: &UninstallRequest) -> Cause {
         let nothing = "it has neither Subscriptions nor ClusterServiceVersions";
         return cause
             .because(Cause::new(nothing))
-            .remedy("name another namespace with --namespace NAME");
+            .remedy("name another namespace with --namespace NAME")
+            .remedy(of_v1);
     }
     cause
         .because(Cause::new(format!("it has: {}", operator_names.join(", "))))
         .remedy("name one of these Subscriptions, packages or ClusterServiceVersions")
+        .remedy(of_v1)
 }

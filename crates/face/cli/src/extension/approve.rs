@@ -48,6 +48,10 @@ pub(super) struct Arguments {
     /// Bundle folder or bundle image, instead of the bundle that the catalogs offer to the ClusterExtension.
     #[arg(long, value_name = "DIR|IMAGE")]
     bundle: Option<String>,
+    /// Bundle folder or bundle image with the content of the installed bundle, if its own image cannot be pulled from
+    /// here.
+    #[arg(long, value_name = "DIR|IMAGE")]
+    installed: Option<String>,
     /// Namespace of the ClusterExtension [default: that of its spec].
     #[arg(short, long, value_name = "NAME", requires = "bundle")]
     namespace: Option<String>,
@@ -155,7 +159,9 @@ async fn bundles(
         Some(bundle) => bundle.clone(),
         None => offered_bundle(io, cluster, &arguments.name, extension, installed).await?,
     };
-    let installed = installed.filter(|image| **image != *chosen).map(str::to_owned);
+    let installed = installed.filter(|image| **image != *chosen);
+    let copy = arguments.installed.as_deref();
+    let installed = installed.map(|image| copy.unwrap_or(image).to_owned());
     Ok(Bundles { chosen, installed })
 }
 
@@ -214,10 +220,13 @@ async fn needed_roles(
         config,
         certificates: arguments.certificates.provider(),
     };
-    let chosen = open(arguments, io, &bundles.chosen).await?;
+    // A registry of the cluster may be out of reach from here.
+    let remedy = "or name a copy of the new bundle with --bundle DIR|IMAGE";
+    let chosen = open(arguments, io, &bundles.chosen, remedy).await?;
     let mut objects = chosen.objects(&settings)?;
     if let Some(installed) = &bundles.installed {
-        objects.extend(open(arguments, io, installed).await?.objects(&settings)?);
+        let remedy = "or name a copy of the installed bundle with --installed DIR|IMAGE";
+        objects.extend(open(arguments, io, installed, remedy).await?.objects(&settings)?);
     }
     let manifest = chosen.manifest_of(&objects, &settings.namespace)?;
     let roles = approval_roles(&manifest, names);
@@ -228,11 +237,10 @@ async fn open(
     arguments: &Arguments,
     io: &mut CatalogCommandIo<'_>,
     bundle: &str,
+    remedy: &str,
 ) -> Result<BundleSource, CommandFailure> {
     let opened = BundleSource::open(io, bundle, &arguments.store, &arguments.trust);
     Box::pin(opened).await.map_err(|mut failure| {
-        // A registry of the cluster may be out of reach from here.
-        let remedy = "or name a copy of the new bundle with --bundle DIR|IMAGE";
         failure.cause = failure.cause.remedy(remedy);
         failure
     })

@@ -6,6 +6,7 @@ use crate::catalog::{count, escape_controls};
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use mainstay_object::Object;
+use mainstay_releases::keeps_resource;
 use mainstay_removal::OperatorCrd;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -19,6 +20,8 @@ pub(super) struct RemovalPreview<'e> {
     crds: Vec<RemovedCrd>,
     /// The other objects.
     objects: Vec<String>,
+    /// The objects that stay, because of the annotation `helm.sh/resource-policy`.
+    kept: Vec<String>,
     /// The kinds that the account may not list.
     hidden: Vec<String>,
     hides_crds: bool,
@@ -55,10 +58,16 @@ impl<'e> RemovalPreview<'e> {
             extension,
             crds: Vec::new(),
             objects: Vec::new(),
+            kept: Vec::new(),
             hidden: owned.hidden,
             hides_crds,
         };
         for object in owned.objects {
+            let metadata = object.fields().get("metadata").and_then(Value::as_object);
+            if metadata.is_some_and(keeps_resource) {
+                preview.kept.push(object_text(&object));
+                continue;
+            }
             if object.kind() != "CustomResourceDefinition" {
                 preview.objects.push(object_text(&object));
                 continue;
@@ -91,6 +100,14 @@ impl<'e> RemovalPreview<'e> {
             out.push_str("  its CustomResourceDefinitions, with all their objects\n");
         }
         for object in &self.objects {
+            let _ = writeln!(out, "  {}", escape_controls(object));
+        }
+        if !self.kept.is_empty() {
+            let verb = if dry_run { "would" } else { "will" };
+            let _ =
+                writeln!(out, "{verb} be kept, because of the annotation helm.sh/resource-policy:");
+        }
+        for object in &self.kept {
             let _ = writeln!(out, "  {}", escape_controls(object));
         }
         let stuck: Vec<&RemovedCrd> =
@@ -126,6 +143,7 @@ impl<'e> RemovalPreview<'e> {
             "name": self.extension.name(),
             "customResourceDefinitions": crds.collect::<Vec<_>>(),
             "objects": self.objects,
+            "kept": self.kept,
             "hidden": self.hidden,
         })
     }
