@@ -184,15 +184,17 @@ const GENERATION: AllowedChange = AllowedChange {
         if object.kind() == "Deployment" {
             object.remove(&["status", "observedGeneration"]);
         }
-        if *object.kind() == *CLUSTER_EXTENSION.kind {
+        if [CLUSTER_EXTENSION, CLUSTER_OBJECT_SET].iter().any(|kind| *kind.kind == *object.kind()) {
             let mut conditions = object.array(&["status", "conditions"]).to_vec();
-            for ready in conditions.iter_mut().filter(|condition| condition["type"] == "Ready") {
-                ready["lastTransitionTime"] = Value::Null;
+            for condition in &mut conditions {
+                if condition["type"] == "Ready" || condition["type"] == "Available" {
+                    condition["lastTransitionTime"] = Value::Null;
+                }
             }
             object.set(&["status", "conditions"], conditions.into());
         }
     },
-    why: "Kubernetes counts changes of their annotations, too, and the ClusterExtension is not Ready until the new one is observed",
+    why: "Kubernetes counts changes of their annotations, too, and the ClusterExtension is not Ready, and its ClusterObjectSet not Available, until the new one is observed",
 };
 const COMPONENTS: AllowedChange = AllowedChange {
     name: "components of the Operator",
