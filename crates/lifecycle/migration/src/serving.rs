@@ -54,7 +54,7 @@ impl<'a> ServingObjects<'a> {
             }
         }
         let certificates = of_kind(&addons::CERTIFICATE.api_version(), &addons::CERTIFICATE.kind);
-        // A ClusterObjectSet creates webhook configurations last: a rollout may have ended before that.
+        // A ClusterObjectSet creates webhook configurations last, so an unfinished rollout lacks them.
         let is_certified = |service: &Object| {
             let name = certificate_secret(service);
             certificates
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn services_are_those_that_webhooks_call_and_that_have_certificates() {
+    fn services_are_those_that_webhooks_call_or_that_have_certificates() {
         let client = |name: &str| json!({"service": {"namespace": "ns", "name": name}});
         let objects = [
             make("v1", "Service", "tea-service"),

@@ -91,7 +91,8 @@ impl<'e> RemovalPreview<'e> {
             // Writing to a String does not fail.
             let _ = write!(out, " ({} version {})", bundle.name, bundle.version_text());
         }
-        let _ = writeln!(out, "\n{} be deleted:", if dry_run { "would" } else { "will" });
+        let verb = if dry_run { "would" } else { "will" };
+        let _ = writeln!(out, "\n{verb} be deleted:");
         let _ = writeln!(out, "  ClusterExtension {}", escape_controls(name));
         for crd in &self.crds {
             let _ = writeln!(out, "  {}", crd.text());
@@ -103,7 +104,6 @@ impl<'e> RemovalPreview<'e> {
             let _ = writeln!(out, "  {}", escape_controls(object));
         }
         if !self.kept.is_empty() {
-            let verb = if dry_run { "would" } else { "will" };
             let _ =
                 writeln!(out, "{verb} be kept, because of the annotation helm.sh/resource-policy:");
         }

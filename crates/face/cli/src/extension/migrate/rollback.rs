@@ -228,13 +228,15 @@ async fn restore(
     }))
 }
 
-/// The ClusterObjectSets of an extension.
+/// The ClusterObjectSets that an extension owns. The label alone may be on a set that somebody else wrote.
 async fn object_sets(
     cluster: &impl ClusterHandle,
     extension: &Object,
 ) -> Result<Vec<Object>, CommandFailure> {
     let selector = format!("{OWNER_NAME_LABEL}={}", extension.name());
-    list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await
+    let mut sets = list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await?;
+    sets.retain(|set| set.owner_references().iter().any(|owner| owner.uid == extension.uid()));
+    Ok(sets)
 }
 
 /// Makes an extension the owner of the objects of its ClusterObjectSets, which then neither restore nor delete
@@ -244,9 +246,9 @@ async fn take_from_object_sets(
     io: &mut CatalogCommandIo<'_>,
     extension: &Object,
 ) -> Result<(), CommandFailure> {
-    // More than one look is needed only while a rollout creates objects.
-    const LOOKS: usize = 20;
-    for _ in 0..LOOKS {
+    // More than one attempt is needed only while a rollout creates objects.
+    const ATTEMPTS: usize = 20;
+    for _ in 0..ATTEMPTS {
         let sets = object_sets(cluster, extension).await?;
         if sets.is_empty() {
             return Ok(());
@@ -263,7 +265,7 @@ async fn take_from_object_sets(
             return Ok(());
         }
     }
-    let what = "its ClusterObjectSets have other objects at each look";
+    let what = "its ClusterObjectSets create objects again and again";
     Err(Cause::new(format!("ClusterExtension {} cannot be rolled back", extension.name()))
         .because(Cause::new(what))
         .remedy("wait until its rollout has ended, and repeat the command")
