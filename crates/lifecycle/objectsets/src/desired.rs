@@ -8,7 +8,7 @@
 //! of that one ([`crate::change`]), and gets the next revision only if it differs.
 
 use crate::default_probes::default_progression_probes;
-use crate::pack::{ObjectSecret, PackObjectsError, pack_objects};
+use crate::pack::{ObjectSecret, PackObjectsError, object_json, pack_objects};
 use crate::phase::{ObjectPhase, PhaseSplit, sort_into_phases};
 use crate::scrub::scrub;
 use mainstay_api::names::olm_v1::{
@@ -20,8 +20,13 @@ use mainstay_api::{
     ApiKind, ClusterExtension, ClusterObjectSet, ClusterObjectSetSpec, CollisionProtection,
     LifecycleState, ObjectSetObject, ObjectSetPhase,
 };
+use mainstay_gocompat::json::Numbers;
 use mainstay_object::{Object, OwnerReference};
 use std::collections::BTreeMap;
+
+/// How many bytes of JSON the objects in a spec have at most. etcd accepts 1.5 MiB of an object, of which
+/// `managedFields` take a part.
+const MAX_INLINE_BYTES: usize = 900 * 1024;
 
 /// The annotations that a ClusterObjectSet gets from its ClusterExtension and bundle.
 pub(crate) const OWNED_ANNOTATIONS: [&str; 8] = [
@@ -149,7 +154,7 @@ impl DesiredObjectSet {
     }
 
     /// The first ClusterObjectSet of an extension that Helm installed, from the objects of its release. It
-    /// takes the objects over, and has them inline ([`DesiredObjectSet::inline`]).
+    /// takes the objects over; [`DesiredObjectSet::first_revision`] says where it has them.
     pub fn from_helm_release(
         objects: Vec<Object>,
         bundle: &BundleIdentity,
@@ -164,7 +169,7 @@ impl DesiredObjectSet {
             annotations,
             extension,
             protection,
-            PhaseSplit::Never,
+            PhaseSplit::AtLimit,
         );
         desired.labels.insert(MIGRATED_FROM_HELM_LABEL.to_owned(), "true".to_owned());
         desired
@@ -201,6 +206,22 @@ impl DesiredObjectSet {
         let name = object_set_name(&self.extension.name, revision);
         let (phases, secrets) = pack_objects(&self.phases, &name, &self.extension.name, namespace)?;
         Ok(PackedObjectSet { object_set: self.object_set(&name, revision, phases), secrets })
+    }
+
+    /// The ClusterObjectSet for a Helm release: with its objects in the spec, or in Secrets of `namespace` if they
+    /// are too large for the spec, or if one of them is a Secret, because who may read ClusterObjectSets need not
+    /// be allowed to read Secrets.
+    ///
+    /// # Errors
+    /// An object is too large for a Secret.
+    pub fn first_revision(&self, namespace: &str) -> Result<PackedObjectSet, PackObjectsError> {
+        let has_secret = self.objects().any(|object| object.kind() == "Secret");
+        let bytes =
+            || self.objects().map(|object| object_json(object.fields(), Numbers::Object).len());
+        if has_secret || bytes().sum::<usize>() > MAX_INLINE_BYTES {
+            return self.packed(1, namespace);
+        }
+        Ok(PackedObjectSet { object_set: self.inline(1), secrets: Vec::new() })
     }
 
     /// The ClusterObjectSet of a revision, with its objects in the spec.
@@ -276,4 +297,49 @@ fn object_annotations(bundle: &BundleIdentity, with_release: bool) -> BTreeMap<S
         .chain(release.map(|release| (BUNDLE_RELEASE, release)))
         .map(|(name, value)| (name.to_owned(), value.clone()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_object::Gvk;
+
+    fn first_revision(objects: Vec<Object>) -> PackedObjectSet {
+        let (bundle, extension) = (BundleIdentity::default(), ExtensionIdentity::default());
+        let desired = DesiredObjectSet::from_helm_release(objects, &bundle, extension);
+        desired.first_revision("olmv1-system").unwrap()
+    }
+
+    fn object(kind: &str, name: &str, text: &str) -> Object {
+        let mut object = Object::new(&Gvk::from_api_version("v1", kind), name);
+        object.set(&["data", "x"], text.into());
+        object
+    }
+
+    #[test]
+    fn first_revision_has_its_objects_in_the_spec_unless_they_are_large_or_secret() {
+        let has_references = |packed: &PackedObjectSet| {
+            let phases = packed.object_set.spec.phases.iter();
+            let mut objects = phases.flat_map(|phase| &phase.objects);
+            objects.any(|object| object.reference.is_some())
+        };
+        let small = first_revision(vec![object("ConfigMap", "a", "1")]);
+        assert!(small.secrets.is_empty() && !has_references(&small));
+        let secret = first_revision(vec![object("Secret", "a", "1")]);
+        assert!(secret.secrets.len() == 1 && has_references(&secret));
+        let half = "x".repeat(MAX_INLINE_BYTES / 2);
+        let large = ["a", "b"].map(|name| object("ConfigMap", name, &half));
+        let large = first_revision(large.to_vec());
+        assert!(large.secrets.len() == 2 && has_references(&large));
+        let spec = large.object_set.to_object().unwrap().to_value();
+        assert!(spec.to_string().len() < 10_000);
+    }
+
+    #[test]
+    fn phases_of_a_large_release_are_split() {
+        let objects = (0..51).map(|at| object("ConfigMap", &format!("m{at}"), "1")).collect();
+        let phases = first_revision(objects).object_set.spec.phases;
+        let sizes: Vec<usize> = phases.iter().map(|phase| phase.objects.len()).collect();
+        assert_eq!(sizes, [50, 1]);
+    }
 }

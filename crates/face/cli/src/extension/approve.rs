@@ -160,9 +160,21 @@ async fn bundles(
         None => offered_bundle(io, cluster, &arguments.name, extension, installed).await?,
     };
     let installed = installed.filter(|image| **image != *chosen);
-    let copy = arguments.installed.as_deref();
-    let installed = installed.map(|image| copy.unwrap_or(image).to_owned());
+    let installed = match (&arguments.installed, installed) {
+        (Some(_), None) => return Err(no_other_bundle(&arguments.name)),
+        (Some(copy), Some(_)) => Some(copy.clone()),
+        (None, installed) => installed.map(str::to_owned),
+    };
     Ok(Bundles { chosen, installed })
+}
+
+/// Why `--installed` is refused where no installed bundle counts beside the chosen one.
+fn no_other_bundle(name: &str) -> CommandFailure {
+    let name = escape_controls(name);
+    let cause = Cause::new("--installed cannot be used here")
+        .because(Cause::new(format!("ClusterExtension {name} has no other bundle installed")))
+        .remedy("leave it out");
+    CommandFailure::usage(cause)
 }
 
 /// The image of the bundle that the catalogs offer to an extension; of the installed one if they offer none.

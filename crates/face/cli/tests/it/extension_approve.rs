@@ -128,6 +128,24 @@ fn upgrade_that_the_catalog_offers_needs_the_permissions_of_both_bundles() {
 }
 
 #[test]
+fn copy_of_the_installed_bundle_takes_the_place_of_its_image() {
+    let state = STATE.replace("bundle b success", "bundle r.example/GONE:v1 success");
+    let cluster = cluster(&state);
+    let unreachable = approve(&cluster, "kiwi --yes", None);
+    assert_ne!(unreachable.code, 0);
+    assert!(unreachable.err.contains("--installed DIR|IMAGE"), "{}", unreachable.err);
+    let answer = approve(&cluster, "kiwi --installed b --yes", None);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    // The upgrade deletes the CustomResourceDefinition of the installed bundle.
+    assert!(answer.out.contains("customresourcedefinitions.apiextensions.k8s.io: kiwis.fruit"));
+    cluster.objects.borrow_mut().retain(|object| object.kind() != "ClusterExtension");
+    let nothing_installed = approve(&cluster, &format!("{NEW} --installed n --yes"), None);
+    assert_eq!(nothing_installed.code, 2);
+    let why = "because ClusterExtension kiwi has no other bundle installed\n";
+    assert!(nothing_installed.err.contains(why), "{}", nothing_installed.err);
+}
+
+#[test]
 fn nothing_is_stored_without_a_confirmation_and_in_a_dry_run() {
     let cluster = cluster("");
     let refused = approve(&cluster, NEW, None);

@@ -394,6 +394,28 @@ fn delete_prints_its_preview_as_data() {
 }
 
 #[test]
+fn delete_names_what_is_kept() {
+    let kept = "
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: recipes
+  namespace: kitchen
+  uid: m1
+  annotations: {helm.sh/resource-policy: keep}
+  labels: {olm.operatorframework.io/owner-kind: ClusterExtension, olm.operatorframework.io/owner-name: tea}
+";
+    let cluster = RecordedCluster::new("kitchen", &format!("{STATE}{kept}")).writable(installs);
+    let value = run(&cluster, "delete tea --dry-run -o json").json();
+    assert_eq!(value[0]["kept"], json!(["ConfigMap kitchen/recipes"]));
+    assert_eq!(value[0]["objects"], json!(["Deployment kitchen/teapot"]));
+    let text = run(&cluster, "delete tea --dry-run").out;
+    let expected = "would be kept, because of the annotation helm.sh/resource-policy:\n  ConfigMap kitchen/recipes\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn list_has_a_row_for_each_extension() {
     let cluster = cluster_with(|_| {});
     run(&cluster, &format!("{INSTALL} --no-wait"));

@@ -196,7 +196,10 @@ fn silent_cluster_exits_with_one_and_an_unknown_name_with_two() {
     let answer = uninstall_from(SilentCluster, "teapot --dry-run");
     assert_eq!(answer.code, 1, "{answer:?}");
     let cluster = cluster();
-    assert_eq!(uninstall(&cluster, 0, "nosuch --dry-run").code, 2);
+    let unknown = uninstall(&cluster, 0, "nosuch --dry-run");
+    assert_eq!(unknown.code, 2);
+    let remedy = "→ for a ClusterExtension of OLM v1: mainstay uninstall clusterextension/nosuch\n";
+    assert!(unknown.err.contains(remedy), "{unknown:?}");
     let without_kinds =
         RecordedCluster { unknown_group: Some("operators.coreos.com"), ..cluster.clone() };
     let answer = uninstall(&without_kinds, 0, "nosuch --dry-run");

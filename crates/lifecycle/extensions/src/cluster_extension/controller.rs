@@ -241,10 +241,13 @@ impl Controller {
         readiness::set_ready(&mut status, extension.metadata.generation, deployments, now);
         let Some(patch) = patch::of_view(extension, &status)? else { return Ok(()) };
         let (resource, name) = (&resources::CLUSTER_EXTENSION, &*extension.metadata.name);
-        match context.cluster.patch_status(resource, None, name, &patch).await {
+        let written = match context.cluster.patch_status(resource, None, name, &patch).await {
             Err(error) if error.is_not_found() => return Ok(()),
-            written => written.map(drop).during("writing the status of a ClusterExtension")?,
-        }
+            written => written.during("writing the status of a ClusterExtension")?,
+        };
+        // A Deployment that is available meanwhile causes the next reconciliation, which would write on top of the
+        // status before this one, and conflict.
+        context.extensions.wait_for_revision(written.resource_version()).await;
         if readiness::is_only_change(&extension.status, &status) {
             if let Some((decision, why)) = readiness::report(&status) {
                 decision::log("ClusterExtension", name, decision, why);

@@ -382,16 +382,10 @@ impl Attempt<'_> {
             image,
         };
         let objects = release.objects()?;
-        let has_secrets = objects.iter().any(|object| object.kind() == "Secret");
         let desired = DesiredObjectSet::from_helm_release(objects, &bundle, self.identity());
-        // Who may read ClusterObjectSets may not read Secrets.
-        let set = if has_secrets {
-            let packed = desired.packed(1, &self.context.release_namespace);
-            let packed = packed.map_err(|error| Failure::retrying(error.to_string()))?;
-            self.write_packed(cache, &packed).await?
-        } else {
-            self.write(cache, &desired.inline(1)).await?
-        };
+        let first = desired.first_revision(&self.context.release_namespace);
+        let first = first.map_err(|error| Failure::retrying(error.to_string()))?;
+        let set = self.write_packed(cache, &first).await?;
         self.complete_migration(cache, &set).await?;
         Ok(revisions(cache, name))
     }

@@ -12,6 +12,7 @@ use super::backup::BackupContent;
 use super::check::{SubscriptionArguments, text};
 use super::operators::{
     CheckedOperator, KindedObject, Operators, config_maps_of, handed_over, install_plans, list,
+    object_sets,
 };
 use super::writes::{
     Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
@@ -474,6 +475,12 @@ async fn wait_until_taken_over(
                 return Ok(Look::Waiting(Cause::new(what)));
             }
         }
+        if !found.array(&["status", "activeRevisions"]).is_empty()
+            && let Some(set) = unfinished_revision(&object_sets(cluster, &found).await?)
+        {
+            let what = format!("its ClusterObjectSet {} still has objects", set.name());
+            return Ok(Look::Waiting(Cause::new(what)));
+        }
         Ok(Look::Reached(()))
     };
     let waited = wait(timeout, look).await?;
@@ -484,6 +491,20 @@ async fn wait_until_taken_over(
             .remedy(format!("or go back with: mainstay extension migrate rollback {name} --acknowledge-installed"))
             .into()
     })
+}
+
+/// A revision before the last one whose objects are not yet gone. The first revision has all objects of OLM classic,
+/// the next one those of the bundle.
+fn unfinished_revision(sets: &[Object]) -> Option<&Object> {
+    let revision = |set: &Object| set.get(&["spec", "revision"]).and_then(Value::as_i64);
+    let last = sets.iter().filter_map(revision).max();
+    let is_archived = |set: &Object| {
+        let mut conditions = set.array(&["status", "conditions"]).iter();
+        conditions.any(|condition| {
+            condition["type"] == "Progressing" && condition["reason"] == "Archived"
+        })
+    };
+    sets.iter().find(|set| revision(set) < last && !is_archived(set))
 }
 
 fn first(causes: Vec<Cause>) -> Cause {

@@ -4,9 +4,10 @@ use crate::args::ExtensionCertificates;
 use crate::catalog::cluster_catalog;
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
+use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
 use mainstay_api::resources::{
-    CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_CONDITION, OPERATOR_GROUP,
-    SUBSCRIPTION,
+    CLUSTER_EXTENSION, CLUSTER_OBJECT_SET, CLUSTER_SERVICE_VERSION, INSTALL_PLAN,
+    OPERATOR_CONDITION, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
@@ -274,10 +275,20 @@ pub(super) async fn list(
     kind: &Resource,
     namespace: Option<&str>,
     labels: Option<&str>,
-) -> Result<Vec<Object>, CommandFailure> {
+) -> Result<Vec<Object>, ClusterReadError> {
     match cluster.list(kind, namespace, labels).await {
-        Ok(objects) => Ok(objects),
         Err(ClusterReadError::UnknownKind(_)) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
+        listed => listed,
     }
+}
+
+/// The ClusterObjectSets that an extension owns. The label alone may be on a set that somebody else wrote.
+pub(super) async fn object_sets(
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+) -> Result<Vec<Object>, ClusterReadError> {
+    let selector = format!("{OWNER_NAME_LABEL}={}", extension.name());
+    let mut sets = list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await?;
+    sets.retain(|set| set.owner_references().iter().any(|owner| owner.uid == extension.uid()));
+    Ok(sets)
 }

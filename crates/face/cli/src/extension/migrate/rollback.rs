@@ -9,7 +9,7 @@
 //! ```
 
 use super::backup;
-use super::operators::{Operators, handed_over, install_plans, list};
+use super::operators::{Operators, handed_over, install_plans, list, object_sets};
 use super::writes::{
     Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
 };
@@ -21,7 +21,6 @@ use crate::extension::owned::{owned_objects, owned_resource};
 use crate::extension::{say, wait_until_controller_ends};
 use crate::resolve::format_output;
 use clap::Args;
-use mainstay_api::names::olm_v1::OWNER_NAME_LABEL;
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_OBJECT_SET, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP,
     SUBSCRIPTION,
@@ -226,17 +225,6 @@ async fn restore(
         "namespace": wanted.namespace(), "name": wanted.name(), "extension": saved.extension,
         "status": "restored",
     }))
-}
-
-/// The ClusterObjectSets that an extension owns. The label alone may be on a set that somebody else wrote.
-async fn object_sets(
-    cluster: &impl ClusterHandle,
-    extension: &Object,
-) -> Result<Vec<Object>, CommandFailure> {
-    let selector = format!("{OWNER_NAME_LABEL}={}", extension.name());
-    let mut sets = list(cluster, &CLUSTER_OBJECT_SET, None, Some(&selector)).await?;
-    sets.retain(|set| set.owner_references().iter().any(|owner| owner.uid == extension.uid()));
-    Ok(sets)
 }
 
 /// Makes an extension the owner of the objects of its ClusterObjectSets, which then neither restore nor delete
