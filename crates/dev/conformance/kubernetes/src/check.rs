@@ -76,10 +76,15 @@ pub async fn against_recordings<'a>(
     let run_one = |(at, scenario)| async move {
         (at, against_recording(scenario, recordings, server, kubectl, differences).await)
     };
+    let (alone, together): (Vec<_>, Vec<_>) =
+        scenarios.iter().copied().enumerate().partition(|(_, scenario)| scenario.runs_alone);
     // Unordered: a slow scenario would delay finished ones.
-    let running = futures::stream::iter(scenarios.iter().copied().enumerate()).map(run_one);
+    let running = futures::stream::iter(together).map(run_one);
     let mut all: Vec<(usize, ScenarioResult<'a>)> =
         running.buffer_unordered(CONCURRENCY).collect().await;
+    for scenario in alone {
+        all.push(run_one(scenario).await);
+    }
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, result)| result).collect()
 }

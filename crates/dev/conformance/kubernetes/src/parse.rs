@@ -137,7 +137,7 @@ pub(crate) fn file(area: &str, file: &str, text: &str) -> Result<Vec<Scenario>, 
 }
 
 fn scenario(area: &str, file: &str, node: &Node<'_>) -> Parsed<Scenario> {
-    node.only(&["name", "about", "steps", "cleanup"])?;
+    node.only(&["name", "about", "steps", "cleanup", "alone"])?;
     let Some(name) = node.field("name") else { return node.error("a scenario has a name") };
     let title = name.text()?;
     if title.is_empty()
@@ -159,6 +159,7 @@ fn scenario(area: &str, file: &str, node: &Node<'_>) -> Parsed<Scenario> {
         name: title,
         steps: read,
         cleanup,
+        runs_alone: node.optional("alone", flag)?,
         digest: digest(&source),
         source: source + &cleanup_text(node),
     })
@@ -349,7 +350,7 @@ mod tests {
                 "1: a name has lower-case letters, digits and dashes",
             ),
             ("- name: a\n  steps: []", "2: a scenario has steps"),
-            ("- name: a\n  step: []", "2: `step` is none of name, about, steps, cleanup"),
+            ("- name: a\n  step: []", "2: `step` is none of name, about, steps, cleanup, alone"),
             (&step("GET: api"), "3: a path begins with /"),
             (&step("{GET: /a, POST: /a}"), "3: a step has one method"),
             (

@@ -37,6 +37,8 @@ pub struct Scenario {
     pub steps: Vec<ScenarioStep>,
     /// Paths of cluster-scoped objects to delete at the end.
     pub cleanup: Vec<String>,
+    /// Whether it runs after the others and by itself, because it lists what other scenarios create.
+    pub runs_alone: bool,
     /// A digest of the steps; a recording with another digest is out of date.
     pub digest: String,
     /// The text of the scenario: words in it are never masked.
