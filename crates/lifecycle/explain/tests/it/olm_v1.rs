@@ -258,6 +258,14 @@ fn object_of_another_extension_is_named_with_the_extension_of_the_same_package()
 }
 
 #[test]
+fn custom_resource_definition_that_is_in_the_way_may_be_a_kept_one() {
+    let message = format!(
+        "{WRAPPED}failed to get release state using server-side dry-run: CustomResourceDefinition 'pots.x.io' already exists in namespace '' and cannot be managed by operator-controller"
+    );
+    insta::assert_snapshot!(why(&message));
+}
+
+#[test]
 fn refusal_of_the_api_has_the_commands_that_grant_it_and_a_missing_namespace_the_one_that_creates_it()
  {
     let refusal = format!(
