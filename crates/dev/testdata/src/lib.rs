@@ -76,6 +76,26 @@ fn unpack_from(root: &Path, archive: &str) -> TempDir {
     folder
 }
 
+/// The environment variable with which tests try all of their inputs.
+const DEEP: &str = "MAINSTAY_DEEP";
+
+/// Whether tests try all of their inputs, which takes minutes: whether `MAINSTAY_DEEP` is set, as `.ci/deep` does.
+#[expect(clippy::disallowed_methods, reason = "the depth of a test is not configuration")]
+pub fn is_deep() -> bool {
+    std::env::var_os(DEEP).is_some()
+}
+
+/// Every `step`th of many inputs, always the same ones; all of them with `MAINSTAY_DEEP`. Reports their number.
+pub fn sample<T>(what: &str, inputs: Vec<T>, step: usize) -> Vec<T> {
+    if is_deep() {
+        return inputs;
+    }
+    let all = inputs.len();
+    let sampled: Vec<T> = inputs.into_iter().step_by(step).collect();
+    ran(&format!("{what}: {} of {all} inputs, all of them with {DEEP}", sampled.len()));
+    sampled
+}
+
 /// Reports that a check was skipped, and why.
 pub fn skipped(what: &str) {
     report("skipped", what);

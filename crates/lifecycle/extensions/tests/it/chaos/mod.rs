@@ -161,7 +161,7 @@ async fn bad_connections_change_nothing() {
 async fn kill_after_any_write_changes_nothing() {
     for applier in Applier::ALL {
         for operation in [Operation::Install, Operation::Upgrade] {
-            assert_survives_kill_after_each_write(&Work(operation, applier), 8).await;
+            assert_survives_kill_after_each_write(&Work(operation, applier), 4).await;
         }
     }
 }
