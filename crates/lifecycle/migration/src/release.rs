@@ -54,8 +54,10 @@ impl RecordedRelease<'_> {
     pub fn encode(&self, now: jiff::Timestamp) -> Result<EncodedRelease, EncodeReleaseError> {
         let record = |object: &Object| {
             let mut recorded = recorded(object);
-            if object.kind() == "Deployment" {
-                remove_additions(&mut recorded, self.csv);
+            match object.kind() {
+                "Deployment" => remove_additions(&mut recorded, self.csv),
+                "CustomResourceDefinition" => remove_authority(&mut recorded),
+                _ => {}
             }
             recorded
         };
@@ -142,6 +144,14 @@ fn recorded(object: &Object) -> Value {
     Value::Object(fields)
 }
 
+/// Removes the CA of a conversion webhook. Who issues the certificate writes it, for OLM v1 somebody else than for OLM
+/// classic, and both would conflict with a release that has it.
+fn remove_authority(crd: &mut Value) {
+    if let Some(client) = crd.pointer_mut("/spec/conversion/webhook/clientConfig") {
+        client.as_object_mut().map(|client| client.remove("caBundle"));
+    }
+}
+
 /// Variables that OLM classic adds to the containers of an operator.
 const ADDED_VARIABLES: [&str; 4] =
     [names::OPERATOR_CONDITION_ENV, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
@@ -190,6 +200,19 @@ fn texts<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Map<String, Value
 mod tests {
     use super::*;
     use mainstay_releases::{MAX_DECODED_BYTES, ReleaseStatus, decode_release};
+
+    #[test]
+    fn release_has_no_certificate_authority_of_conversion_webhooks() {
+        let mut crd = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {
+            "clientConfig": {"caBundle": "Q0E=", "service": {"name": "tea"}},
+        }}}});
+        remove_authority(&mut crd);
+        let client = &crd["spec"]["conversion"]["webhook"]["clientConfig"];
+        assert_eq!(*client, json!({"service": {"name": "tea"}}));
+        let mut plain = json!({"spec": {"conversion": {"strategy": "None"}}});
+        remove_authority(&mut plain);
+        assert_eq!(plain, json!({"spec": {"conversion": {"strategy": "None"}}}));
+    }
 
     #[test]
     fn release_has_the_objects_as_they_are_and_no_traces_of_classic() {

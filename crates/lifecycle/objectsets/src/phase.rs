@@ -104,7 +104,8 @@ fn phase_of_kind(group: &str, kind: &str) -> &'static str {
 }
 
 /// Objects in phases, without empty ones. The order of objects in a phase is that of group, version, kind,
-/// namespace and name.
+/// namespace and name. An object that is there twice, such as a ServiceAccount that a bundle also has as a manifest,
+/// is one; two that differ stay two, and the ClusterObjectSet is refused.
 pub(crate) fn sort_into_phases(objects: Vec<Object>, split: PhaseSplit) -> Vec<ObjectPhase> {
     let mut phases: Vec<ObjectPhase> = PHASES
         .iter()
@@ -124,6 +125,7 @@ pub(crate) fn sort_into_phases(objects: Vec<Object>, split: PhaseSplit) -> Vec<O
             let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
             (gvk.group, gvk.version, gvk.kind, namespace, name)
         });
+        phase.objects.dedup();
     }
     match split {
         PhaseSplit::Never => phases,
@@ -197,6 +199,17 @@ mod tests {
                 ("admission", vec!["m"]),
             ]
         );
+    }
+
+    #[test]
+    fn an_object_that_is_there_twice_is_one_and_another_of_its_name_stays() {
+        let account = object("v1", "ServiceAccount", "n", "a");
+        let mut other = account.clone();
+        other.set(&["automountServiceAccountToken"], false.into());
+        let phases = sort_into_phases(vec![account.clone(), account.clone()], PhaseSplit::Never);
+        assert_eq!(names(&phases), [("identity", vec!["a"])]);
+        let phases = sort_into_phases(vec![account, other], PhaseSplit::Never);
+        assert_eq!(names(&phases), [("identity", vec!["a", "a"])]);
     }
 
     #[test]
