@@ -50,7 +50,7 @@ pub use names::{
     ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CATALOG_SOURCE, MIGRATED_FROM_CSV,
     MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP, ROLLBACK_FINALIZER, SUBSCRIPTION_BACKUP,
 };
-pub use object_sets::taken_from_object_sets;
+pub use object_sets::{taken_from_object_sets, unfinished_revision};
 pub use offers::{CatalogOffer, OfferedBundle, PackageOffer, ParseOfferError, best_offer};
 pub use release::RecordedRelease;
 pub use rollback::{

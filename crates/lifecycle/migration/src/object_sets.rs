@@ -38,9 +38,43 @@ pub fn taken_from_object_sets(
     Some(object)
 }
 
+/// The ClusterObjectSet of an earlier revision whose objects are not yet gone; none if all of them are. After a
+/// conversion, the first revision has all objects of OLM classic, the next one only those of the bundle.
+pub fn unfinished_revision(sets: &[Object]) -> Option<&Object> {
+    let revision = |set: &Object| set.i64(&["spec", "revision"]);
+    let last = sets.iter().filter_map(revision).max();
+    let is_archived = |set: &Object| {
+        let mut conditions = set.array(&["status", "conditions"]).iter();
+        conditions.any(|condition| {
+            condition["type"] == "Progressing" && condition["reason"] == "Archived"
+        })
+    };
+    sets.iter().find(|set| revision(set) < last && !is_archived(set))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn earlier_revision_is_unfinished_until_it_is_archived() {
+        let set = |revision: i64, reason: &str| {
+            Object::from_value(json!({
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+                "metadata": {"name": format!("tea-{revision}")},
+                "spec": {"revision": revision},
+                "status": {"conditions": [{"type": "Progressing", "reason": reason}]},
+            }))
+            .unwrap()
+        };
+        let unfinished = |first: &str| {
+            let sets = [set(2, "Succeeded"), set(1, first)];
+            unfinished_revision(&sets).map(|set| set.name().to_owned())
+        };
+        assert_eq!(unfinished("Succeeded").as_deref(), Some("tea-1"));
+        assert_eq!(unfinished("Archived"), None);
+        assert_eq!(unfinished_revision(&[set(1, "RollingOut")]), None, "the only revision");
+    }
 
     #[test]
     fn extension_takes_the_place_of_its_object_sets() {

@@ -56,7 +56,7 @@ impl RecordedRelease<'_> {
             let mut recorded = recorded(object);
             match object.kind() {
                 "Deployment" => remove_additions(&mut recorded, self.csv),
-                "CustomResourceDefinition" => remove_authority(&mut recorded),
+                "CustomResourceDefinition" => remove_ca_bundle(&mut recorded),
                 _ => {}
             }
             recorded
@@ -146,9 +146,10 @@ fn recorded(object: &Object) -> Value {
 
 /// Removes the CA of a conversion webhook. Who issues the certificate writes it, for OLM v1 somebody else than for OLM
 /// classic, and both would conflict with a release that has it.
-fn remove_authority(crd: &mut Value) {
-    if let Some(client) = crd.pointer_mut("/spec/conversion/webhook/clientConfig") {
-        client.as_object_mut().map(|client| client.remove("caBundle"));
+fn remove_ca_bundle(crd: &mut Value) {
+    let client = crd.pointer_mut("/spec/conversion/webhook/clientConfig");
+    if let Some(Value::Object(client)) = client {
+        client.remove("caBundle");
     }
 }
 
@@ -202,15 +203,15 @@ mod tests {
     use mainstay_releases::{MAX_DECODED_BYTES, ReleaseStatus, decode_release};
 
     #[test]
-    fn release_has_no_certificate_authority_of_conversion_webhooks() {
+    fn release_has_no_ca_bundle_of_conversion_webhooks() {
         let mut crd = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {
             "clientConfig": {"caBundle": "Q0E=", "service": {"name": "tea"}},
         }}}});
-        remove_authority(&mut crd);
+        remove_ca_bundle(&mut crd);
         let client = &crd["spec"]["conversion"]["webhook"]["clientConfig"];
         assert_eq!(*client, json!({"service": {"name": "tea"}}));
         let mut plain = json!({"spec": {"conversion": {"strategy": "None"}}});
-        remove_authority(&mut plain);
+        remove_ca_bundle(&mut plain);
         assert_eq!(plain, json!({"spec": {"conversion": {"strategy": "None"}}}));
     }
 

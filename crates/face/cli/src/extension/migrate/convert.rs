@@ -31,7 +31,7 @@ use mainstay_clock::Clock;
 use mainstay_migration::{
     Acknowledgements, ClassicOperator, ExtensionInput, Handover, MIGRATED_FROM_CSV, MigrationState,
     OperatorReport, RecordedRelease, best_offer, extension, frozen, restored_subscription,
-    with_release_labels, without_owner_labels, without_pin,
+    unfinished_revision, with_release_labels, without_owner_labels, without_pin,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -491,20 +491,6 @@ async fn wait_until_taken_over(
             .remedy(format!("or go back with: mainstay extension migrate rollback {name} --acknowledge-installed"))
             .into()
     })
-}
-
-/// A revision before the last one whose objects are not yet gone. The first revision has all objects of OLM classic,
-/// the next one those of the bundle.
-fn unfinished_revision(sets: &[Object]) -> Option<&Object> {
-    let revision = |set: &Object| set.get(&["spec", "revision"]).and_then(Value::as_i64);
-    let last = sets.iter().filter_map(revision).max();
-    let is_archived = |set: &Object| {
-        let mut conditions = set.array(&["status", "conditions"]).iter();
-        conditions.any(|condition| {
-            condition["type"] == "Progressing" && condition["reason"] == "Archived"
-        })
-    };
-    sets.iter().find(|set| revision(set) < last && !is_archived(set))
 }
 
 fn first(causes: Vec<Cause>) -> Cause {
