@@ -104,8 +104,8 @@ fn phase_of_kind(group: &str, kind: &str) -> &'static str {
 }
 
 /// Objects in phases, without empty ones. The order of objects in a phase is that of group, version, kind,
-/// namespace and name. An object that is there twice, such as a ServiceAccount that a bundle also has as a manifest,
-/// is one; two that differ stay two, and the ClusterObjectSet is refused.
+/// namespace and name. Of equal objects one is left: a bundle may have the ServiceAccount of its Deployment also as
+/// a manifest. Objects of the same name that differ stay, and the ClusterObjectSet is refused.
 pub(crate) fn sort_into_phases(objects: Vec<Object>, split: PhaseSplit) -> Vec<ObjectPhase> {
     let mut phases: Vec<ObjectPhase> = PHASES
         .iter()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_there_twice_is_one_and_another_of_its_name_stays() {
+    fn equal_objects_are_left_once_and_another_of_the_same_name_stays() {
         let account = object("v1", "ServiceAccount", "n", "a");
         let mut other = account.clone();
         other.set(&["automountServiceAccountToken"], false.into());
