@@ -7,7 +7,7 @@ use mainstay_catalog::{
     Catalog, FileSource, KeptContent, Limits, LoadError, LoadOptions, MemorySource, SourceFile,
     TreeError,
 };
-use mainstay_testdata::{ran, skipped};
+use mainstay_testdata::{is_deep, ran, skipped};
 use std::{
     fmt::Write as _,
     fs::{self, File, Permissions},
@@ -22,8 +22,7 @@ use std::{
 
 /// A size: the first one by default, the second one with `MAINSTAY_DEEP`.
 fn size(usual: usize, deep: usize) -> usize {
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
-    if std::env::var_os("MAINSTAY_DEEP").is_some() { deep } else { usual }
+    if is_deep() { deep } else { usual }
 }
 
 fn load(text: &str) -> Result<Arc<Catalog>, LoadError> {

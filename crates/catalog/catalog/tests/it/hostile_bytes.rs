@@ -2,7 +2,7 @@
 
 use crate::properties::Random;
 use mainstay_catalog::{Catalog, LoadOptions, MemorySource};
-use mainstay_testdata::{ran, unpack};
+use mainstay_testdata::{is_deep, ran, unpack};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,8 +10,7 @@ use std::{
 
 /// How many damaged catalogs are loaded.
 fn rounds() -> usize {
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
-    if std::env::var_os("MAINSTAY_DEEP").is_some() { 20_000 } else { 250 }
+    if is_deep() { 20_000 } else { 250 }
 }
 
 /// Bytes with a meaning in YAML or JSON.

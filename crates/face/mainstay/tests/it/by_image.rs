@@ -13,7 +13,7 @@ use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cluster, ObjectList, Selection};
 use mainstay_object::builtin::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
 use mainstay_object::{Object, Resource};
-use mainstay_testdata::{ran, skipped, unpack};
+use mainstay_testdata::{is_deep, ran, skipped, unpack};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -371,7 +371,7 @@ async fn operators_are_installed_from_images() {
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_of_published_packages_succeed_from_images_or_report_why_not() {
     let what = "249 published bundles as images";
-    if std::env::var_os("MAINSTAY_DEEP").is_none() {
+    if !is_deep() {
         skipped(&format!("{what}: MAINSTAY_DEEP is not set, and it takes minutes"));
         return;
     }

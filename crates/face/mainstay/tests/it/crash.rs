@@ -6,7 +6,7 @@ use mainstay_client::{
 };
 use mainstay_object::builtin::CONFIG_MAP;
 use mainstay_object::{Object, fnv};
-use mainstay_testdata::ran;
+use mainstay_testdata::{is_deep, ran};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ type Objects = BTreeMap<String, (u64, String)>;
 
 /// The number of kills: a few in everyday runs, twenty in deep ones.
 fn rounds() -> u32 {
-    if std::env::var_os("MAINSTAY_DEEP").is_some() { 20 } else { 3 }
+    if is_deep() { 20 } else { 3 }
 }
 
 #[tokio::test(flavor = "multi_thread")]
