@@ -12,10 +12,14 @@
 //!
 //! `*` An object without controller that has the labels and annotations of a ClusterObjectSet is a collision:
 //! garbage collection may be about to delete it. An object of a later revision is left alone in each case.
+//!
+//! Beyond upstream, an object without controller that an uninstallation of the same extension kept (annotation
+//! `helm.sh/resource-policy: keep`) is applied in each case: the next installation takes it over.
 
 use crate::comparison::ObjectComparison;
 use mainstay_api::names::olm_v1::{
-    MANAGED_BY_LABEL, MANAGED_BY_VALUE, OWNER_NAME_LABEL, REVISION_ANNOTATION,
+    MANAGED_BY_LABEL, MANAGED_BY_VALUE, OWNER_NAME_LABEL, RESOURCE_POLICY_ANNOTATION,
+    REVISION_ANNOTATION,
 };
 use mainstay_api::{ApiKind, ClusterObjectSet, CollisionProtection, LifecycleState};
 use mainstay_gocompat::quote;
@@ -203,7 +207,8 @@ pub fn decide_object(
     let Some((actual, comparison)) = actual else {
         return Ok(ObjectDecision::Create(Box::new(desired.clone())));
     };
-    if object_revision(actual)? > set.revision {
+    let is_kept = is_kept_for(actual, set);
+    if !is_kept && object_revision(actual)? > set.revision {
         return Ok(ObjectDecision::Progressed);
     }
     let mut object = desired.clone();
@@ -221,6 +226,7 @@ pub fn decide_object(
         CurrentController::Other if *protection != CollisionProtection::None => {
             return Ok(collision());
         }
+        CurrentController::Absent if is_kept => {}
         CurrentController::Absent
             if *protection == CollisionProtection::Prevent || has_object_set_labels(actual) =>
         {
@@ -240,6 +246,16 @@ pub fn decide_object(
     owners.push(set.owner_reference());
     object.set(&["metadata", "ownerReferences"], json!(owners));
     Ok(ObjectDecision::Apply { object: Box::new(object), force: true, recovers: false })
+}
+
+/// Whether the object was an object of the same extension, and an uninstallation kept it: it has no controller, and
+/// the annotation of kept objects.
+fn is_kept_for(object: &Object, set: &ObjectSetIdentity) -> bool {
+    let policy = object.annotation(RESOURCE_POLICY_ANNOTATION);
+    object.controller_owner().is_none()
+        && !set.extension.is_empty()
+        && object.label(OWNER_NAME_LABEL) == Some(&*set.extension)
+        && policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
 /// Whether the object has the labels and annotations of a ClusterObjectSet, which applied it at some time.
@@ -274,6 +290,13 @@ mod tests {
         object
     }
 
+    /// The object as an uninstallation keeps it.
+    fn kept(object: Object) -> Object {
+        let mut object = without_owner(object);
+        object.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
+        object
+    }
+
     #[test]
     fn own_protection_outweighs_that_of_phase_and_set() {
         let protection = |text: &str| CollisionProtection::from(text);
@@ -295,6 +318,9 @@ mod tests {
     #[test]
     fn existing_objects_are_taken_over_as_the_protection_allows() {
         let (ours, before, other) = (set("e-2", 2), set("e-1", 1), set("f-1", 1));
+        let stranger = ObjectSetIdentity { extension: "f".to_owned(), ..other.clone() };
+        let mut controlled = owned_by(&other);
+        controlled.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
         let cases = [
             ("no owner", plain(), ["collision", "apply", "apply"]),
             ("ours", owned_by(&ours), ["idle", "idle", "idle"]),
@@ -302,6 +328,10 @@ mod tests {
             ("other", owned_by(&other), ["collision", "collision", "apply"]),
             ("orphan", without_owner(owned_by(&before)), ["collision"; 3]),
             ("later", owned_by(&set("e-3", 3)), ["progressed"; 3]),
+            ("kept", kept(owned_by(&before)), ["apply"; 3]),
+            ("kept of a later revision", kept(owned_by(&set("e-3", 3))), ["apply"; 3]),
+            ("kept of another extension", kept(owned_by(&stranger)), ["collision"; 3]),
+            ("kept, and controlled", controlled, ["collision", "collision", "apply"]),
         ];
         let desired = managed_object(&plain(), &ours);
         let previous = [before.clone()];

@@ -357,9 +357,12 @@ fn collision_reports(reports: &str, rival: Option<&str>) -> Vec<Cause> {
             rest.split_once(',').map(|(value, _)| value)
         };
         let owner = match (field("Kind"), field("Name")) {
-            (Some(kind), Some(name)) => format!("{kind} {name} controls it"),
-            _ => "it exists, and no object controls it".to_owned(),
+            (Some(kind), Some(name)) => Some(format!("{kind} {name} controls it")),
+            _ => None,
         };
+        // An uninstallation may have kept it.
+        let may_be_kept = owner.is_none() && kind == "CustomResourceDefinition";
+        let owner = owner.unwrap_or_else(|| "it exists, and no object controls it".to_owned());
         let (place, flag) = match namespace {
             "" => (name.to_owned(), String::new()),
             namespace => (format!("{namespace}/{name}"), format!(" -n {namespace}")),
@@ -370,12 +373,18 @@ fn collision_reports(reports: &str, rival: Option<&str>) -> Vec<Cause> {
             .remedy(format!(
                 "see whose it is: kubectl get {word} {name}{flag} -o yaml --show-managed-fields"
             ));
+        let delete = format!(
+            "{}; the rollout then goes on: kubectl delete {word} {name}{flag}",
+            delete_condition(kind)
+        );
         causes.push(match rival {
             Some(rival) => cause.because(rival_cause(rival)),
-            None => cause.remedy(format!(
-                "{}; the rollout then goes on: kubectl delete {word} {name}{flag}",
-                delete_condition(kind)
-            )),
+            None if may_be_kept => cause
+                .remedy(
+                    "if an uninstallation kept it, install the extension with the name in its label olm.operatorframework.io/owner-name",
+                )
+                .remedy(delete),
+            None => cause.remedy(delete),
         });
     }
     if causes.is_empty() {
