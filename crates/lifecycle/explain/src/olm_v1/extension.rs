@@ -5,7 +5,7 @@ use super::{ReportedCondition, cluster_catalog, dependencies, object_set, owned_
 use crate::{ClusterObjects, Finding, workload};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-use mainstay_resolver::extension::{CatalogEvaluation, ExtensionFailureKind};
+use mainstay_resolver::extension::{CatalogEvaluation, CatalogResult, ExtensionFailureKind};
 use std::collections::BTreeSet;
 
 const CHECK_CONTROLLER: &str = "check that a controller of OLM v1 runs, such as `mainstay run`";
@@ -127,7 +127,23 @@ fn resolution_cause(cluster: &ClusterObjects, message: &str) -> Cause {
                 .collect();
             cause.because(failure.cause.clone()).because_all(catalogs)
         }
-        Err(failure) => cause.because(failure.cause.clone()),
+        Err(failure) => {
+            let has_package = |result: &CatalogResult| {
+                matches!(result.state, CatalogEvaluation::Evaluated(_))
+            };
+            let is_unknown = !failure.considered.iter().any(has_package);
+            let cause = cause.because(failure.cause.clone());
+            if is_unknown && failure.repairs.is_empty() {
+                let package = &resolution.request.package;
+                cause
+                    .remedy(format!(
+                        "check the name of package {package}; the catalogs have: mainstay catalog search WORD"
+                    ))
+                    .remedy("or create a ClusterCatalog that has the package")
+            } else {
+                cause
+            }
+        }
     }
 }
 

@@ -144,6 +144,13 @@ fn failed_resolution_is_explained_filter_by_filter() {
 }
 
 #[test]
+fn package_that_no_catalog_has_may_have_another_name() {
+    let absent = FetchedPackage::Read(None);
+    let message = "no bundles found for package \"teapot\" matching version \"2.x\"";
+    insta::assert_snapshot!(resolved_with(&failing("Retrying", message), &absent, &absent));
+}
+
+#[test]
 fn catalog_that_is_not_served_is_the_cause_of_a_resolution_that_reads_it() {
     let message = "error walking catalogs: error getting package \"teapot\" from catalog \"market\": catalog \"market\" is not being served";
     let extension = failing("Retrying", message);
