@@ -163,7 +163,9 @@ impl Planner<'_> {
         if let Some(other) = other.or(self.planned.get(&name).map(String::as_str)) {
             outcome.status = "error";
             outcome.reason = format!("ClusterCatalog {name} has another image: {other}");
-            outcome.remedy = format!("rename it, or create a ClusterCatalog for {image} yourself");
+            outcome.remedy = format!(
+                "create a ClusterCatalog with another name for image {image}; this command then adopts it"
+            );
             return (outcome, CatalogAction::Refuse);
         }
         self.planned.insert(name.clone(), image.to_owned());

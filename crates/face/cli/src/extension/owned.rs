@@ -1,13 +1,14 @@
-//! Objects of a ClusterExtension: those with the labels of their owner, of all kinds that bundles contain.
+//! Objects of a ClusterExtension: those with the labels of their owner, of all kinds that bundles contain, and the
+//! account that the controller keeps for it.
 
 use crate::catalog::count;
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
-use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
-use mainstay_api::resources::CLUSTER_OBJECT_SET;
+use mainstay_api::names::olm_v1::{INSTALLER_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_formats::names::LABEL_MAX;
 use mainstay_object::builtin::{self, addons, openshift};
-use mainstay_object::{Object, Resource};
+use mainstay_object::{Object, OwnerReference, Resource};
 
 /// The kinds of registry+v1 bundles and of the providers of their certificates. The discovery of the
 /// cluster would list all kinds, most of them never part of a bundle.
@@ -39,6 +40,16 @@ static KINDS: [Resource; 27] = [
     openshift::CONSOLE_LINK,
     openshift::CONSOLE_PLUGIN,
     CLUSTER_OBJECT_SET,
+];
+
+/// The kinds of the objects of an account that the controller keeps for an extension (`--extension-trust approved`).
+/// All of them are among [`KINDS`].
+static ACCOUNT_KINDS: [Resource; 5] = [
+    builtin::SERVICE_ACCOUNT,
+    builtin::CLUSTER_ROLE_BINDING,
+    builtin::CLUSTER_ROLE,
+    builtin::ROLE_BINDING,
+    builtin::ROLE,
 ];
 
 /// The objects of a ClusterExtension, as far as the account may list them.
@@ -99,6 +110,19 @@ pub(crate) async fn owned_objects(
             Ok(objects) => owned.objects.extend(objects),
             Err(ClusterReadError::UnknownKind(_)) => {}
             Err(ClusterReadError::Forbidden(_)) => owned.hidden.push(kind.kind.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let selector = format!("{INSTALLER_LABEL}={extension}");
+    let is_owner =
+        |owner: &OwnerReference| owner.kind == *CLUSTER_EXTENSION.kind && owner.name == extension;
+    for kind in &ACCOUNT_KINDS {
+        match cluster.list(kind, None, Some(&selector)).await {
+            // Labels alone are no proof: anybody may write them.
+            Ok(objects) => owned.objects.extend(
+                objects.into_iter().filter(|object| object.owner_references().iter().any(is_owner)),
+            ),
+            Err(ClusterReadError::UnknownKind(_) | ClusterReadError::Forbidden(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }

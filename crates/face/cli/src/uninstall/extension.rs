@@ -29,6 +29,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
+/// What a preview says of an uninstallation that is going to be refused.
+const UNCONFIRMED_NOTE: &str =
+    "note: the uninstallation is refused without --keep-crds, or --yes to confirm the loss\n";
+
 /// How kubectl writes the kind.
 pub(crate) const EXTENSION_KINDS: [&str; 4] = [
     "clusterextension",
@@ -69,19 +73,21 @@ pub(super) async fn uninstall(
     let (parts, hidden) = read_parts(cluster, name).await?;
     let removal = plan_extension_removal(&parts, &request).map_err(CommandFailure::usage)?;
     let dependents = dependents(cluster, name, arguments.keep_crds).await?;
+    let is_confirmed = arguments.yes || arguments.definitions || arguments.operands;
+    let lacks_confirmation = (removal.is_harmful() || parts.hides_crds) && !is_confirmed;
     let mut value = value(name, &parts, &removal, &hidden);
     value["neededBy"] = Dependent::value(&dependents);
+    value["lacksConfirmation"] = lacks_confirmation.into();
     let preview = format_output(arguments.output, &value, || {
         let text = text(name, &parts, &removal, &hidden, arguments.dry_run);
-        text + &Dependent::text(&dependents)
+        let note = if arguments.dry_run && lacks_confirmation { UNCONFIRMED_NOTE } else { "" };
+        text + &Dependent::text(&dependents) + note
     });
     write_preview(&preview, out)?;
     if arguments.dry_run {
         return Ok(());
     }
-    let is_confirmed = arguments.yes || arguments.definitions || arguments.operands;
-    let may_lose = removal.is_harmful() || parts.hides_crds;
-    if may_lose && !is_confirmed {
+    if lacks_confirmation {
         let cause = Cause::new(format!(
             "the uninstallation of ClusterExtension {name} would do harm, and is not confirmed"
         ));

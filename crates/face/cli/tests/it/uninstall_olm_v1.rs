@@ -123,12 +123,38 @@ fn preview_names_each_object_that_would_be_lost_and_who_uses_its_kind() {
     insta::assert_snapshot!(text.out);
     let kept = uninstall(&cluster, 0, "--dry-run --keep-crds");
     insta::assert_snapshot!(kept.out);
+    let confirmed = uninstall(&cluster, 0, "--dry-run --yes");
+    assert!(!confirmed.out.contains("is refused"), "{}", confirmed.out);
     let json = uninstall(&cluster, 0, "--dry-run -o json");
     let value: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(value["loses"][0]["objects"][0], json!({"namespace": "attic", "name": "red"}));
     assert_eq!(value["loses"][0]["count"], 3);
     assert_eq!(value["usedBy"].as_array().unwrap().len(), 3);
+    assert_eq!(value["lacksConfirmation"], true);
     assert_eq!(names(&cluster), before);
+}
+
+#[test]
+fn account_that_the_controller_keeps_goes_with_the_extension() {
+    const ACCOUNT: &str = "
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: tea-installer
+  namespace: kitchen
+  uid: s1
+  labels: {mainstay.dev/installer-of: tea}
+  ownerReferences: [{apiVersion: olm.operatorframework.io/v1, kind: ClusterExtension, name: tea, uid: e1, controller: true}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: forged-installer, uid: s2, labels: {mainstay.dev/installer-of: tea}}
+";
+    let cluster = RecordedCluster::new("default", &format!("{STATE}{ACCOUNT}"));
+    let preview = uninstall(&cluster, 0, "--dry-run").out;
+    assert!(preview.contains("  ServiceAccount kitchen/tea-installer"), "{preview}");
+    assert!(!preview.contains("forged-installer"), "{preview}");
 }
 
 #[test]

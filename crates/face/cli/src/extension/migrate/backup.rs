@@ -20,6 +20,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "migration.json";
+/// The field of the manifest with `namespace/name` of the Subscription.
+const MANIFEST_SUBSCRIPTION: &str = "subscription";
 const SUBSCRIPTION: &str = "subscription.yaml";
 const GROUP: &str = "operatorgroup.yaml";
 /// The largest file of a backup, in bytes: an object of a cluster is smaller.
@@ -56,7 +58,7 @@ impl BackupContent<'_> {
     pub(super) fn write(&self, folder: &Path) -> Result<(), CommandFailure> {
         if folder.join(MANIFEST).exists() {
             let existing = read_manifest(folder)?;
-            if existing["subscription"] == self.reference() {
+            if existing[MANIFEST_SUBSCRIPTION] == self.reference() {
                 return Ok(());
             }
         }
@@ -75,7 +77,7 @@ impl BackupContent<'_> {
     }
 
     fn reference(&self) -> String {
-        format!("{}/{}", self.subscription.namespace(), self.subscription.name())
+        reference(self.subscription.namespace(), self.subscription.name())
     }
 
     fn try_write(&self, folder: &Path) -> io::Result<()> {
@@ -104,7 +106,7 @@ impl BackupContent<'_> {
             write_object(format!("objects/{kind}-{}.yaml", object.name()).into(), object)?;
         }
         let manifest = json!({
-            "subscription": self.reference(),
+            MANIFEST_SUBSCRIPTION: self.reference(),
             "extension": self.extension,
             "clusterServiceVersion": self.csv.name(),
         });
@@ -113,6 +115,17 @@ impl BackupContent<'_> {
         mainstay_files::replace(&path, text.as_bytes(), Durability::PowerCut)?;
         std::fs::rename(new.path(), folder)
     }
+}
+
+fn reference(namespace: &str, subscription: &str) -> String {
+    format!("{namespace}/{subscription}")
+}
+
+/// Whether a folder holds the backup of a Subscription.
+pub(super) fn is_of(folder: &Path, namespace: &str, subscription: &str) -> bool {
+    let manifest = read_manifest(folder);
+    manifest
+        .is_ok_and(|manifest| manifest[MANIFEST_SUBSCRIPTION] == reference(namespace, subscription))
 }
 
 /// Whether an argument names the folder of a backup, and no ClusterExtension.

@@ -8,7 +8,7 @@
 //! Each step looks at the cluster first, so the command continues where it was killed. The Subscription goes
 //! last: as long as it exists, OLM classic can have everything back.
 
-use super::backup::BackupContent;
+use super::backup::{self, BackupContent};
 use super::check::{SubscriptionArguments, text};
 use super::operators::{
     CheckedOperator, KindedObject, Operators, config_maps_of, handed_over, install_plans, list,
@@ -89,6 +89,7 @@ pub(super) async fn run(
             acknowledged: &acknowledged,
             operators: &mut operators,
             system: &system,
+            folder: io.folder.clone(),
         };
         let done = match report.state {
             MigrationState::AlreadyMigrated => {
@@ -175,6 +176,8 @@ pub(super) struct Conversion<'a, C> {
     acknowledged: &'a Acknowledgements,
     operators: &'a mut Operators,
     system: &'a str,
+    /// The folder that relative paths start at.
+    folder: PathBuf,
 }
 
 impl<C: ClusterWriter> Conversion<'_, C> {
@@ -187,6 +190,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         let OperatorReport { namespace, name, .. } = report;
         let existing = self.operators.extension_of(namespace, name).cloned();
         if let Some(existing) = existing {
+            self.check_flags_of_begun(report, &existing)?;
             if self.arguments.dry_run {
                 let line = format!("would finish the conversion to {}", object_text(&existing));
                 say(io, self.arguments.common.output, &headline(report, &line));
@@ -276,6 +280,42 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         finish(cluster, io, &created, self.system, self.arguments.waiting.timeout).await?;
         self.say_converted(io, &report, &extension_name);
         Ok(json!({"status": "converted"}))
+    }
+
+    /// Checks the flags of a conversion that has begun: it goes on under its name, and what its first attempt
+    /// changed is in no new backup.
+    ///
+    /// # Errors
+    /// `--ce-name` names another ClusterExtension, or `--backup` a folder without the backup of the first attempt.
+    fn check_flags_of_begun(
+        &self,
+        report: &OperatorReport,
+        existing: &Object,
+    ) -> Result<(), CommandFailure> {
+        let OperatorReport { namespace, name, .. } = report;
+        let has_begun = format!("the conversion to ClusterExtension {} has begun", existing.name());
+        let undo = format!(
+            "or undo it with: mainstay extension migrate rollback {} --acknowledge-installed",
+            existing.name()
+        );
+        let refuse = |why: String, remedy: &str| {
+            let cause = Cause::new(headline(report, &why)).because(Cause::new(has_begun.clone()));
+            Err(CommandFailure::usage(cause.remedy(remedy).remedy(undo.clone())))
+        };
+        if self.arguments.target.ce_name.as_deref().is_some_and(|named| named != existing.name()) {
+            return refuse(
+                "another name cannot be chosen any more".to_owned(),
+                "finish it without --ce-name",
+            );
+        }
+        let Some(folder) = &self.arguments.backup else { return Ok(()) };
+        if backup::is_of(&self.folder.join(folder), namespace, name) {
+            return Ok(());
+        }
+        refuse(
+            format!("{} cannot become its backup any more", folder.display()),
+            "finish it without --backup; a rollback needs none",
+        )
     }
 
     fn say_converted(&self, io: &mut CatalogCommandIo<'_>, report: &OperatorReport, name: &str) {

@@ -387,9 +387,17 @@ async fn killed_commands_continue_with_object_sets() {
 async fn object_sets_with_an_approved_account_go_back() {
     let live = installed(Features::object_sets(TrustMode::Approved)).await;
     let before = identities(&live).await;
-    let waiting = migrate(&live, "convert anvil -n team --timeout 1s").await;
+    let waiting = migrate(&live, "convert anvil -n team --timeout 1s --backup early").await;
     assert_eq!(waiting.code, 1, "{}{}", waiting.out, waiting.err);
     assert!(waiting.err.contains("approve"), "{}", waiting.err);
+    for (flag, why) in [
+        ("--ce-name other", "another name cannot be chosen any more"),
+        ("--backup late", "late cannot become its backup any more"),
+    ] {
+        let refused = migrate(&live, &format!("convert anvil -n team {flag}")).await;
+        assert_eq!(refused.code, 2, "{}{}", refused.out, refused.err);
+        assert!(refused.err.contains(why), "{}", refused.err);
+    }
     let approval = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "anvil-approved", "labels": {
@@ -398,7 +406,7 @@ async fn object_sets_with_an_approved_account_go_back() {
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
     });
     live.cluster.apply(Object::from_value(approval).unwrap()).await;
-    assert_done(&migrate(&live, "convert anvil -n team").await);
+    assert_done(&migrate(&live, "convert anvil -n team --backup early").await);
     assert_converted(&live).await;
     assert_done(&migrate(&live, "rollback anvil --acknowledge-installed").await);
     wait_for_classic(&live).await;
