@@ -190,12 +190,12 @@ pub async fn run_in_parallel(what: &str, runs: impl Iterator<Item = impl Future<
     println!("{what}: {count} runs");
 }
 
-/// All points up to `all` in deep tests; otherwise `few` of them, with the first and the last.
+/// All points up to `all` in deep tests; otherwise `few` of them, each in the middle of an equal part.
 pub fn sample_points(all: usize, few: usize) -> Vec<usize> {
     if is_deep() || all < few {
         return (0..=all).collect();
     }
-    (0..few).map(|at| at * all / (few - 1)).collect()
+    (0..few).map(|at| (2 * at + 1) * all / (2 * few)).collect()
 }
 
 /// Runs a scenario undisturbed, then with the controllers killed after each write (after `few` of
@@ -252,7 +252,7 @@ async fn run_disturbed<S: FaultScenario>(
 
 /// Whether the tests try every fault, which takes minutes.
 #[expect(clippy::disallowed_methods, reason = "the depth of a test is not configuration")]
-fn is_deep() -> bool {
+pub fn is_deep() -> bool {
     std::env::var_os("MAINSTAY_DEEP").is_some()
 }
 
@@ -271,7 +271,7 @@ pub async fn assert_survives_bad_connections(scenario: &impl FaultScenario, quic
 }
 
 /// Each request gets each fault once; in the same run, every `APART`th request gets a fault.
-/// Without `MAINSTAY_DEEP`, every second fault hits some requests.
+/// Without `MAINSTAY_DEEP`, every third fault hits some requests.
 ///
 /// # Panics
 /// If a run ends in another state, or does not stop writing.
@@ -284,7 +284,7 @@ pub async fn assert_survives_each_fault(scenario: &impl FaultScenario) {
         let runs = kinds.flat_map(|shift| (0..APART).map(move |at| (shift, at)));
         return run_with_faults(scenario, undisturbed, APART, runs).await;
     }
-    let few = kinds.step_by(2).map(|shift| (shift, shift % FEW));
+    let few = kinds.step_by(3).map(|shift| (shift, shift % FEW));
     run_with_faults(scenario, undisturbed, FEW, few).await;
 }
 

@@ -10,6 +10,7 @@ use http::Method;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
 use mainstay_client::{ObjectList, Selection};
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_testkit::chaos::is_deep;
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -123,7 +124,7 @@ async fn subscribe_in_order(
     cluster_outcome(&olm).await
 }
 
-/// Asserts that the end state is the same for each order and gap.
+/// Asserts that the end state is the same for each order and gap; without `MAINSTAY_DEEP`, for each gap in one order.
 async fn assert_order_is_irrelevant(
     releases: &[Release<'_>],
     subscriptions: &[(&str, Value)],
@@ -131,8 +132,10 @@ async fn assert_order_is_irrelevant(
 ) -> BTreeMap<String, Value> {
     let first = subscribe_in_order(releases, subscriptions, Gap::None, served).await;
     let backwards: Vec<(&str, Value)> = subscriptions.iter().rev().cloned().collect();
-    for gap in GAPS {
-        for order in [subscriptions, &backwards] {
+    for (number, gap) in GAPS.into_iter().enumerate() {
+        let orders = [&*backwards, subscriptions];
+        let chosen = if is_deep() { &orders[..] } else { &orders[number % 2..][..1] };
+        for &order in chosen {
             let other = subscribe_in_order(releases, order, gap, served).await;
             for (object, says) in &first {
                 assert_eq!(other.get(object), Some(says), "{object} {gap:?} {order:?}");

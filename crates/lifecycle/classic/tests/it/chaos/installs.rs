@@ -72,22 +72,22 @@ pub(super) fn is_at_latest(subscription: &Object) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn install_killed_after_any_write_ends_as_undisturbed() {
-    assert_survives_kill_after_each_write(&Operation::Install, 5).await;
+    assert_survives_kill_after_each_write(&Operation::Install, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn upgrade_killed_after_any_write_ends_as_undisturbed() {
-    assert_survives_kill_after_each_write(&Operation::Upgrade, 4).await;
+    assert_survives_kill_after_each_write(&Operation::Upgrade, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn install_over_a_bad_connection_ends_as_undisturbed() {
-    assert_survives_bad_connections(&Operation::Install, 3, 500).await;
+    assert_survives_bad_connections(&Operation::Install, 1, 500).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn upgrade_over_a_bad_connection_ends_as_undisturbed() {
-    assert_survives_bad_connections(&Operation::Upgrade, 2, 500).await;
+    assert_survives_bad_connections(&Operation::Upgrade, 1, 500).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
