@@ -226,7 +226,7 @@ const LASTING_CHANGES: &[AllowedChange] = &[
         name: "annotations of ReplicaSets",
         hide: |object| {
             if object.kind() == "ReplicaSet" {
-                let prefixes = ["meta.helm.sh/", "olm.operatorframework.io/migration-"];
+                let prefixes = ["meta.helm.sh/", "olm.operatorframework.io/"];
                 let is_copied = |key: &str| prefixes.iter().any(|prefix| key.starts_with(prefix));
                 hide_keys(object, &["metadata", "annotations"], is_copied);
             }

@@ -16,8 +16,8 @@ use crate::walk_cluster::{CATALOG_NAMESPACE, NAME, NAMESPACE, WalkCluster, delet
 use crate::{Applier, UninstallReport, examples, leftovers};
 use anyhow::{Context, bail};
 use clap::Parser;
-use mainstay_api::names::TARGET_NAMESPACES;
 use mainstay_api::names::olm_v1::RESOURCE_POLICY_ANNOTATION;
+use mainstay_api::names::{OPERATOR_NAMESPACE, TARGET_NAMESPACES};
 use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION,
 };
@@ -540,8 +540,9 @@ fn has_other_annotations(csv: &Object, rendered: &[Value]) -> bool {
         };
         let v1 = rendered.iter().find(is_it).map(annotations).unwrap_or_default();
         v1.iter().any(|(name, value)| {
-            // Both systems write it.
-            *name != TARGET_NAMESPACES && classic.get(name) != Some(value)
+            // Both systems write them.
+            let is_of_both = [TARGET_NAMESPACES, OPERATOR_NAMESPACE].contains(&&**name);
+            !is_of_both && classic.get(name) != Some(value)
         })
     })
 }
