@@ -52,7 +52,7 @@ fn raise_file_limit() {
 }
 
 /// An allocator that returns unused memory to the system; `.cargo/config.toml` sets how soon.
-#[cfg(not(feature = "system-allocator"))]
+#[cfg(not(any(feature = "system-allocator", without_jemalloc)))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -236,7 +236,7 @@ async fn long_upgrade_paths_reach_the_head_from_an_old_version() {
         ("trident-operator", 1),
         ("habana-ai-operator", 1),
     ];
-    for (name, least) in sample("upgrade paths of a published catalog", paths, 3) {
+    for (name, least) in sample("upgrade paths of a published catalog", paths, 6) {
         let package = catalog.package(name).expect("the package");
         let (head, csv) = head(package, &package.default_channel);
         let path = longest_upgrade_path(package, &package.default_channel);
