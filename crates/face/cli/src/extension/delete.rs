@@ -1,7 +1,7 @@
 //! `mainstay extension delete`: deletes ClusterExtensions after a preview and a confirmation.
 
 use super::input::CommandInput;
-use super::providing_objects::{Dependent, Dependents, dependents};
+use super::providing_objects::{Dependents, dependents};
 use super::removal_preview::RemovalPreview;
 use super::{
     REQUEST_TIMEOUT, RequestTimeout, find_extension, report_warnings, say, values, wait,
@@ -96,10 +96,10 @@ async fn print_preview(
             dependents(cluster, extension.name(), false).await?
         };
         let mut value = preview.value();
-        value["neededBy"] = Dependent::value(&dependents);
+        dependents.add_to(&mut value);
         values.push(value);
         texts.push_str(&preview.text(arguments.dry_run));
-        texts.push_str(&Dependent::text(&dependents));
+        texts.push_str(&dependents.text());
     }
     let text = format_output(arguments.output, &Value::Array(values), || texts);
     // Nothing is deleted before its preview is written.

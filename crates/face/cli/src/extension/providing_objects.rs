@@ -24,11 +24,11 @@ pub(crate) struct ProvidingObjects {
 
 /// A ClusterExtension that depends on another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dependent {
+struct Dependent {
     /// Its name.
-    pub(crate) name: String,
+    name: String,
     /// What it requires, as text.
-    pub(crate) dependency: String,
+    dependency: String,
 }
 
 impl ProvidingObjects {
@@ -73,46 +73,58 @@ impl ProvidingObjects {
     }
 }
 
-/// The ClusterExtensions that depend on another one, by name; none if the account may not list the
-/// ClusterCatalogs that say it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dependents(Option<Vec<Dependent>>);
+/// The ClusterExtensions that depend on another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dependents {
+    /// Those that do, by name.
+    found: Vec<Dependent>,
+    /// The names of those of which it is unknown: no catalog that can be read has their installed bundle.
+    unknown: Vec<String>,
+    /// Whether the account may not list the ClusterCatalogs, which say it.
+    hides_catalogs: bool,
+}
 
 impl Dependents {
     /// Nothing depends on it.
-    pub(crate) const fn none() -> Self {
-        Self(Some(Vec::new()))
+    pub(crate) fn none() -> Self {
+        Self::default()
     }
-}
 
-impl Dependent {
     /// The dependents as text, which warns of the removal; empty if there are none.
-    pub(crate) fn text(dependents: &Dependents) -> String {
-        let Some(dependents) = &dependents.0 else {
+    pub(crate) fn text(&self) -> String {
+        if self.hides_catalogs {
             return "note: this account may not list ClusterCatalogs, so it is unknown whether others need it\n".to_owned();
-        };
+        }
         let mut text = String::new();
-        for (at, Self { name, dependency }) in dependents.iter().enumerate() {
+        for (at, Dependent { name, dependency }) in self.found.iter().enumerate() {
             if at == 0 {
                 text.push_str("needed by others, which stay and report the missing dependency:\n");
             }
             let line = format!("  ClusterExtension {name}: {dependency}\n");
             text.push_str(&escape_controls_in_lines(&line));
         }
+        if !self.unknown.is_empty() {
+            let line = format!(
+                "note: no catalog that can be read has the bundles of these ClusterExtensions, so it is unknown whether they need it: {}\n",
+                self.unknown.join(", ")
+            );
+            text.push_str(&escape_controls_in_lines(&line));
+        }
         text
     }
 
-    /// The dependents as a value; null if they are unknown.
-    pub(crate) fn value(dependents: &Dependents) -> Value {
-        let value = |Self { name, dependency }: &Self| json!({"kind": "ClusterExtension", "name": name, "dependency": dependency});
-        dependents.0.as_ref().map_or(Value::Null, |found| found.iter().map(value).collect())
+    /// Adds the dependents to the value of a preview: `neededBy`, null if they are unknown, and
+    /// `perhapsNeededBy`.
+    pub(crate) fn add_to(&self, preview: &mut Value) {
+        let value = |Dependent { name, dependency }: &Dependent| json!({"kind": "ClusterExtension", "name": name, "dependency": dependency});
+        let found: Value = self.found.iter().map(value).collect();
+        preview["neededBy"] = if self.hides_catalogs { Value::Null } else { found };
+        preview["perhapsNeededBy"] = json!(self.unknown);
     }
 }
 
 /// The extensions whose installed bundle depends on an extension, by name. Only extensions that accept
 /// bundles with dependencies can. With `keeps_crds`, its CustomResourceDefinitions go on to provide APIs.
-///
-/// A bundle that no catalog has any more depends on nothing that can be known.
 ///
 /// # Errors
 /// The cluster does not respond.
@@ -137,7 +149,9 @@ pub(crate) async fn dependents(
     }
     let catalogs = match cluster.list(&CLUSTER_CATALOG, None, None).await {
         Ok(catalogs) => catalogs,
-        Err(ClusterReadError::Forbidden(_)) => return Ok(Dependents(None)),
+        Err(ClusterReadError::Forbidden(_)) => {
+            return Ok(Dependents { hides_catalogs: true, ..Dependents::none() });
+        }
         Err(error) => return Err(error.into()),
     };
     let providing = ProvidingObjects::with(cluster, extensions).await?;
@@ -146,32 +160,38 @@ pub(crate) async fn dependents(
     let crds = crds.filter(|crd| keeps_crds || owning_extension(crd) != Some(name));
     let others = providing.extensions.iter().filter(|extension| extension.name() != name);
     let afterwards = cluster_providers(others, crds);
-    let mut dependents = Vec::new();
+    let mut dependents = Dependents::none();
     for extension in providing.extensions.iter().filter(accepts) {
-        for dependency in dependencies(cluster, extension, &catalogs).await {
+        let Some(dependencies) = dependencies(cluster, extension, &catalogs).await else {
+            dependents.unknown.push(extension.name().to_owned());
+            continue;
+        };
+        for dependency in dependencies {
             if dependency.provider(&now).is_some() && dependency.provider(&afterwards).is_none() {
-                dependents.push(Dependent {
+                dependents.found.push(Dependent {
                     name: extension.name().to_owned(),
                     dependency: dependency.to_string(),
                 });
             }
         }
     }
-    dependents.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Dependents(Some(dependents)))
+    dependents.found.sort_by(|one, other| one.name.cmp(&other.name));
+    dependents.unknown.sort();
+    Ok(dependents)
 }
 
-/// The dependencies of the installed bundle of an extension, from the first catalog by name that has it.
+/// The dependencies of the installed bundle of an extension, from the first catalog by name that has it; none if no
+/// catalog that can be read has it.
 async fn dependencies(
     cluster: &impl ClusterHandle,
     extension: &Object,
     catalogs: &[Object],
-) -> Vec<Dependency> {
+) -> Option<Vec<Dependency>> {
     let field = |path: &[&str]| extension.str(path).unwrap_or_default();
     let package = field(&["spec", "source", "catalog", "packageName"]);
     let installed = field(&["status", "install", "bundle", "name"]);
     if installed.is_empty() {
-        return Vec::new();
+        return Some(Vec::new());
     }
     for catalog in catalogs {
         if let FetchedPackage::Read(Some(content)) =
@@ -179,11 +199,11 @@ async fn dependencies(
         {
             let mut bundles = content.bundles();
             if let Some(bundle) = bundles.find(|bundle| *bundle.name == *installed) {
-                return Dependency::all_of(bundle);
+                return Some(Dependency::all_of(bundle));
             }
         }
     }
-    Vec::new()
+    None
 }
 
 /// What the bundle that an extension would get requires and the cluster lacks, as a note with what to do.

@@ -13,7 +13,7 @@ use super::{
 use crate::catalog::escape_controls_in_lines;
 use crate::cluster::{ClusterHandle, ClusterReadError, ClusterWriter};
 use crate::exit::CommandFailure;
-use crate::extension::{Dependent, dependents, hidden_note, owned_objects, owned_resource};
+use crate::extension::{dependents, hidden_note, owned_objects, owned_resource};
 use crate::resolve::format_output;
 use mainstay_api::names;
 use mainstay_api::names::olm_v1::{KEEP_CRDS_FINALIZER, OWNER_KIND_LABEL};
@@ -76,12 +76,12 @@ pub(super) async fn uninstall(
     let is_confirmed = arguments.yes || arguments.definitions || arguments.operands;
     let lacks_confirmation = (removal.is_harmful() || parts.hides_crds) && !is_confirmed;
     let mut value = value(name, &parts, &removal, &hidden);
-    value["neededBy"] = Dependent::value(&dependents);
+    dependents.add_to(&mut value);
     value["lacksConfirmation"] = lacks_confirmation.into();
     let preview = format_output(arguments.output, &value, || {
         let text = text(name, &parts, &removal, &hidden, arguments.dry_run);
         let note = if arguments.dry_run && lacks_confirmation { UNCONFIRMED_NOTE } else { "" };
-        text + &Dependent::text(&dependents) + note
+        text + &dependents.text() + note
     });
     write_preview(&preview, out)?;
     if arguments.dry_run {

@@ -474,6 +474,14 @@ fn removal_warns_of_extensions_that_need_it() {
     assert!(preview.out.contains("may not list ClusterCatalogs"), "{}", preview.out);
     let json = run(&hides_catalogs, "delete my-water --dry-run -o json").json();
     assert_eq!(json[0]["neededBy"], Value::Null);
+    let unreadable = RecordedCluster {
+        documents: |_, _| Err(CatalogReadError::Unreachable(Cause::new("connection refused"))),
+        ..cluster.clone()
+    };
+    let preview = run(&unreadable, "delete my-water --dry-run");
+    assert!(preview.out.contains("it is unknown whether they need it: tea\n"), "{}", preview.out);
+    let json = run(&unreadable, "delete my-water --dry-run -o json").json();
+    assert_eq!(json[0]["perhapsNeededBy"], json!(["tea"]));
     // It is a warning, and no obstacle.
     let gone = run(&cluster, "delete my-water --yes");
     assert_eq!(gone.code, 0, "{gone:?}");
