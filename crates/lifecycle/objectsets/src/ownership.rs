@@ -291,7 +291,7 @@ mod tests {
     }
 
     /// The object as an uninstallation keeps it.
-    fn kept(object: Object) -> Object {
+    fn retained(object: Object) -> Object {
         let mut object = without_owner(object);
         object.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
         object
@@ -328,9 +328,9 @@ mod tests {
             ("other", owned_by(&other), ["collision", "collision", "apply"]),
             ("orphan", without_owner(owned_by(&before)), ["collision"; 3]),
             ("later", owned_by(&set("e-3", 3)), ["progressed"; 3]),
-            ("kept", kept(owned_by(&before)), ["apply"; 3]),
-            ("kept of a later revision", kept(owned_by(&set("e-3", 3))), ["apply"; 3]),
-            ("kept of another extension", kept(owned_by(&stranger)), ["collision"; 3]),
+            ("kept", retained(owned_by(&before)), ["apply"; 3]),
+            ("kept of a later revision", retained(owned_by(&set("e-3", 3))), ["apply"; 3]),
+            ("kept of another extension", retained(owned_by(&stranger)), ["collision"; 3]),
             ("kept, and controlled", controlled, ["collision", "collision", "apply"]),
         ];
         let desired = managed_object(&plain(), &ours);
