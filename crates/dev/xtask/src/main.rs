@@ -10,7 +10,7 @@
 //! | `coverage` | holds scenarios against the rows of the specification that they must show |
 //! | `words` | holds names in the code to the words of the house |
 //! | `pages` | holds the paths in the pages to the files |
-//! | `check` | `layers`, `coverage`, `words`, `pages`, the module style, examples, and says whether everything that is generated is fresh |
+//! | `check` | `layers`, `coverage`, `words`, `pages`, the module style, and says whether everything that is generated is fresh |
 //!
 //! With `--check` nothing is written; a stale file is an error.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
@@ -20,7 +20,6 @@ use std::path::Path;
 
 mod coverage;
 mod crds;
-mod examples;
 mod layers;
 mod modules;
 mod pages;
@@ -53,7 +52,6 @@ fn main() -> anyhow::Result<()> {
         "check" => {
             layers::run()?;
             modules::run(root)?;
-            examples::run(root)?;
             words::run(root, true)?;
             pages::run(root)?;
             coverage::run(root)?;
