@@ -18,8 +18,7 @@
 
 use crate::comparison::ObjectComparison;
 use mainstay_api::names::olm_v1::{
-    MANAGED_BY_LABEL, MANAGED_BY_VALUE, OWNER_NAME_LABEL, RESOURCE_POLICY_ANNOTATION,
-    REVISION_ANNOTATION,
+    MANAGED_BY_LABEL, MANAGED_BY_VALUE, OWNER_NAME_LABEL, REVISION_ANNOTATION, is_kept,
 };
 use mainstay_api::{ApiKind, ClusterObjectSet, CollisionProtection, LifecycleState};
 use mainstay_gocompat::quote;
@@ -207,8 +206,8 @@ pub fn decide_object(
     let Some((actual, comparison)) = actual else {
         return Ok(ObjectDecision::Create(Box::new(desired.clone())));
     };
-    let is_kept = is_kept_for(actual, set);
-    if !is_kept && object_revision(actual)? > set.revision {
+    let is_reused = is_kept_for(actual, set);
+    if !is_reused && object_revision(actual)? > set.revision {
         return Ok(ObjectDecision::Progressed);
     }
     let mut object = desired.clone();
@@ -226,7 +225,7 @@ pub fn decide_object(
         CurrentController::Other if *protection != CollisionProtection::None => {
             return Ok(collision());
         }
-        CurrentController::Absent if is_kept => {}
+        CurrentController::Absent if is_reused => {}
         CurrentController::Absent
             if *protection == CollisionProtection::Prevent || has_object_set_labels(actual) =>
         {
@@ -251,11 +250,10 @@ pub fn decide_object(
 /// Whether the object was an object of the same extension, and an uninstallation kept it: it has no controller, and
 /// the annotation of kept objects.
 fn is_kept_for(object: &Object, set: &ObjectSetIdentity) -> bool {
-    let policy = object.annotation(RESOURCE_POLICY_ANNOTATION);
-    object.controller_owner().is_none()
+    is_kept(object)
+        && object.controller_owner().is_none()
         && !set.extension.is_empty()
         && object.label(OWNER_NAME_LABEL) == Some(&*set.extension)
-        && policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
 /// Whether the object has the labels and annotations of a ClusterObjectSet, which applied it at some time.
@@ -267,6 +265,7 @@ fn has_object_set_labels(object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainstay_api::names::olm_v1::RESOURCE_POLICY_ANNOTATION;
 
     fn set(name: &str, revision: i64) -> ObjectSetIdentity {
         ObjectSetIdentity {

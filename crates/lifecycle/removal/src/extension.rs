@@ -7,7 +7,7 @@
 
 use crate::parts::crd_resource;
 use crate::{DeletionStep, PlanItem, UninstallPlan, item, step};
-use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL, RESOURCE_POLICY_ANNOTATION};
+use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL, is_kept};
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, builtin};
@@ -91,12 +91,6 @@ impl ExtensionRemovalPlan {
     pub const fn is_harmful(&self) -> bool {
         !self.losses.is_empty() || !self.users.is_empty()
     }
-}
-
-/// Whether the annotation `helm.sh/resource-policy` keeps an object.
-pub fn is_kept(object: &Object) -> bool {
-    let policy = object.annotation(RESOURCE_POLICY_ANNOTATION);
-    policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
 /// Whether an owner reference of an object names the ClusterExtension or a ClusterObjectSet of it: then the

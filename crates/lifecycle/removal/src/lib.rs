@@ -23,7 +23,7 @@ mod target;
 pub use config_maps::{deletable_config_maps, plans_owned_by};
 pub use extension::{
     ExtensionCrd, ExtensionParts, ExtensionRemovalPlan, ExtensionRemovalRequest, LostObjects,
-    is_kept, is_owned_by_extension, plan_extension_removal,
+    is_owned_by_extension, plan_extension_removal,
 };
 
 use mainstay_api::Operator;

@@ -15,11 +15,11 @@ use crate::cluster::{
 };
 use crate::exit::CommandFailure;
 use crate::extension::wait_until_controller_ends;
-use mainstay_api::names::olm_v1::{KEEP_CRDS_FINALIZER, RESOURCE_POLICY_ANNOTATION};
+use mainstay_api::names::olm_v1::{KEEP_CRDS_FINALIZER, RESOURCE_POLICY_ANNOTATION, is_kept};
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_cause::Cause;
 use mainstay_object::{Object, builtin};
-use mainstay_removal::{DeletionStep, ExtensionParts, is_kept};
+use mainstay_removal::{DeletionStep, ExtensionParts};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Names of the group `olm.operatorframework.io`.
 
+use mainstay_object::Object;
+
 /// Label on a ClusterCatalog: its `metadata.name`, so that selectors can choose a catalog by name.
 pub const CATALOG_NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 /// Finalizer of a ClusterCatalog that has content on the server.
@@ -47,6 +49,12 @@ pub const WATCH_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io/watch-nam
 
 /// Annotation of Helm: with the value `keep`, an object stays when its release or its extension goes.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
+
+/// Whether the annotation [`RESOURCE_POLICY_ANNOTATION`] keeps an object.
+pub fn is_kept(object: &Object) -> bool {
+    let policy = object.annotation(RESOURCE_POLICY_ANNOTATION);
+    policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
 
 /// Type of Secrets with objects.
 pub const OBJECT_DATA_SECRET_TYPE: &str = "olm.operatorframework.io/object-data";

@@ -3,8 +3,7 @@
 use super::{object_text, owned_objects};
 use crate::{ClusterObjects, ExplainedObject, Finding};
 use mainstay_api::names::olm_v1::{
-    CONTENT_MANAGER_CACHE_FINALIZER, KEEP_CRDS_FINALIZER, RESOURCE_POLICY_ANNOTATION,
-    UNPACK_CACHE_FINALIZER,
+    CONTENT_MANAGER_CACHE_FINALIZER, KEEP_CRDS_FINALIZER, UNPACK_CACHE_FINALIZER, is_kept,
 };
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -22,8 +21,8 @@ pub(crate) fn deleted_extension_finding(
     target: &ExplainedObject,
 ) -> Option<Finding> {
     let causes = leftover_causes(cluster, &target.name);
-    let (kept, remains): (Vec<&Object>, Vec<&Object>) =
-        owned_objects(cluster, &target.name).partition(|object| is_kept(object));
+    let (kept, remains): (Vec<&Object>, Vec<&Object>) = owned_objects(cluster, &target.name)
+        .partition(|object| is_kept(object) && !object.is_terminating());
     let texts = |objects: Vec<&Object>| objects.into_iter().map(object_text).collect::<Vec<_>>();
     let (kept, remains) = (texts(kept), texts(remains));
     if remains.is_empty() && causes.is_empty() {
@@ -151,12 +150,6 @@ fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
             object.name(),
             first.name()
         ))
-}
-
-/// Whether the annotation `helm.sh/resource-policy` keeps an object that nobody deletes.
-fn is_kept(object: &Object) -> bool {
-    let policy = object.annotation(RESOURCE_POLICY_ANNOTATION).unwrap_or_default();
-    policy.trim().eq_ignore_ascii_case("keep") && !object.is_terminating()
 }
 
 /// Names of objects, the first ones in full.

@@ -3,6 +3,10 @@
 use crate::extensions::{NAMESPACE, catalog};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use crate::webhook_certificates::assert_trusted;
+use mainstay_api::names::olm_v1::{
+    MANAGED_BY_LABEL, MANAGED_BY_VALUE, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
+    RESOURCE_POLICY_ANNOTATION, REVISION_ANNOTATION,
+};
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_api::{CrdChannel, olm_v1_crds};
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
@@ -234,6 +238,24 @@ async fn object_of_somebody_else_is_a_collision_until_it_is_gone() {
     let cluster = olm.cluster.cluster();
     cluster.delete(CONFIG, Some(NAMESPACE), "x", &DeleteOptions::default()).await.unwrap();
     wait_for_set(&olm, "set", "Succeeded", ("True", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn object_that_an_uninstallation_kept_is_taken_over() {
+    let olm = with_package().await;
+    let mut kept = config_map("kept");
+    kept["metadata"]["labels"] = json!({
+        MANAGED_BY_LABEL: MANAGED_BY_VALUE, OWNER_KIND_LABEL: "ClusterExtension", OWNER_NAME_LABEL: "ext",
+    });
+    kept["metadata"]["annotations"] =
+        json!({RESOURCE_POLICY_ANNOTATION: "keep", REVISION_ANNOTATION: "7"});
+    let kept = olm.cluster.apply(Object::from_value(kept).unwrap()).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let taken = config(&olm, "kept").await.unwrap();
+    assert_eq!(taken.uid(), kept.uid());
+    assert_eq!(taken.controller_owner().unwrap().name, "ext-1");
+    assert_eq!(taken.annotation(REVISION_ANNOTATION), Some("1"));
 }
 
 #[tokio::test]
