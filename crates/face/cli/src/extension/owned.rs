@@ -1,14 +1,15 @@
-//! Objects of a ClusterExtension: those with the labels of their owner, of all kinds that bundles contain, and the
+//! Objects of a ClusterExtension: those with the labels of their owner, of all kinds that bundles contain; and the
 //! account that the controller keeps for it.
 
 use crate::catalog::count;
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
 use mainstay_api::names::olm_v1::{INSTALLER_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
-use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
+use mainstay_api::resources::CLUSTER_OBJECT_SET;
 use mainstay_formats::names::LABEL_MAX;
 use mainstay_object::builtin::{self, addons, openshift};
-use mainstay_object::{Object, OwnerReference, Resource};
+use mainstay_object::{Object, Resource};
+use mainstay_removal::{ExtensionParts, is_owned_by_extension};
 
 /// The kinds of registry+v1 bundles and of the providers of their certificates. The discovery of the
 /// cluster would list all kinds, most of them never part of a bundle.
@@ -42,8 +43,7 @@ static KINDS: [Resource; 27] = [
     CLUSTER_OBJECT_SET,
 ];
 
-/// The kinds of the objects of an account that the controller keeps for an extension (`--extension-trust approved`).
-/// All of them are among [`KINDS`].
+/// The kinds of the objects of an account that the controller keeps for an extension; they are among [`KINDS`], too.
 static ACCOUNT_KINDS: [Resource; 5] = [
     builtin::SERVICE_ACCOUNT,
     builtin::CLUSTER_ROLE_BINDING,
@@ -113,20 +113,33 @@ pub(crate) async fn owned_objects(
             Err(error) => return Err(error.into()),
         }
     }
+    Ok(owned)
+}
+
+/// Lists the account that the controller keeps for a ClusterExtension (`--extension-trust approved`), which goes with
+/// it. Of kinds that may not be listed, [`owned_objects`] says so.
+///
+/// # Errors
+/// The cluster does not respond.
+pub(crate) async fn account_objects(
+    cluster: &impl ClusterHandle,
+    extension: &str,
+) -> Result<Vec<Object>, CommandFailure> {
+    let mut all = Vec::new();
+    if extension.len() > LABEL_MAX {
+        return Ok(all);
+    }
     let selector = format!("{INSTALLER_LABEL}={extension}");
-    let is_owner =
-        |owner: &OwnerReference| owner.kind == *CLUSTER_EXTENSION.kind && owner.name == extension;
     for kind in &ACCOUNT_KINDS {
         match cluster.list(kind, None, Some(&selector)).await {
-            // Labels alone are no proof: anybody may write them.
-            Ok(objects) => owned.objects.extend(
-                objects.into_iter().filter(|object| object.owner_references().iter().any(is_owner)),
-            ),
+            Ok(objects) => all.extend(objects),
             Err(ClusterReadError::UnknownKind(_) | ClusterReadError::Forbidden(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(owned)
+    // Labels alone are no proof: anybody may write them.
+    all.retain(|object| is_owned_by_extension(object, &ExtensionParts::default(), extension));
+    Ok(all)
 }
 
 /// Lists the CustomResourceDefinitions of a ClusterExtension.

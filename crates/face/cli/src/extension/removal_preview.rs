@@ -1,6 +1,6 @@
 //! Preview of a deletion: the objects that go with a ClusterExtension, and the objects of its kinds.
 
-use super::owned::{hidden_note, object_text, owned_objects};
+use super::owned::{account_objects, hidden_note, object_text, owned_objects};
 use super::state;
 use crate::catalog::{count, escape_controls};
 use crate::cluster::{ClusterHandle, ClusterReadError};
@@ -80,6 +80,8 @@ impl<'e> RemovalPreview<'e> {
                 kind: definition.str(&["spec", "names", "kind"]).unwrap_or_default().to_owned(),
             });
         }
+        let account = account_objects(cluster, extension.name()).await?;
+        preview.objects.extend(account.iter().map(object_text));
         Ok(preview)
     }
 

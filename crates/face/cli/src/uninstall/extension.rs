@@ -13,7 +13,7 @@ use super::{
 use crate::catalog::escape_controls_in_lines;
 use crate::cluster::{ClusterHandle, ClusterReadError, ClusterWriter};
 use crate::exit::CommandFailure;
-use crate::extension::{dependents, hidden_note, owned_objects, owned_resource};
+use crate::extension::{account_objects, dependents, hidden_note, owned_objects, owned_resource};
 use crate::resolve::format_output;
 use mainstay_api::names;
 use mainstay_api::names::olm_v1::{KEEP_CRDS_FINALIZER, OWNER_KIND_LABEL};
@@ -146,7 +146,8 @@ async fn read_parts(
     let mut parts =
         ExtensionParts { extension, hides_crds: owned.hides_crds(), ..ExtensionParts::default() };
     let mut hidden = owned.hidden;
-    for object in owned.objects {
+    let account = account_objects(cluster, name).await?;
+    for object in owned.objects.into_iter().chain(account) {
         if object.kind() != builtin::CUSTOM_RESOURCE_DEFINITION.kind {
             let resource = owned_resource(&object).cloned();
             parts.owned.extend(resource.map(|resource| (resource, object)));
