@@ -5,7 +5,7 @@ use super::{ReportedCondition, cluster_catalog, dependencies, object_set, owned_
 use crate::{ClusterObjects, Finding, workload};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-use mainstay_resolver::extension::{CatalogEvaluation, CatalogResult, ExtensionFailureKind};
+use mainstay_resolver::extension::{CatalogEvaluation, ExtensionFailureKind};
 use std::collections::BTreeSet;
 
 const CHECK_CONTROLLER: &str = "check that a controller of OLM v1 runs, such as `mainstay run`";
@@ -128,21 +128,24 @@ fn resolution_cause(cluster: &ClusterObjects, message: &str) -> Cause {
             cause.because(failure.cause.clone()).because_all(catalogs)
         }
         Err(failure) => {
-            let has_package = |result: &CatalogResult| {
-                matches!(result.state, CatalogEvaluation::Evaluated(_))
-            };
-            let is_unknown = !failure.considered.iter().any(has_package);
             let cause = cause.because(failure.cause.clone());
-            if is_unknown && failure.repairs.is_empty() {
+            let has = |is_it: fn(&CatalogEvaluation) -> bool| {
+                failure.considered.iter().any(|result| is_it(&result.state))
+            };
+            if has(|state| matches!(state, CatalogEvaluation::Evaluated(_)))
+                || !failure.repairs.is_empty()
+            {
+                return cause;
+            }
+            let cause = if has(|state| matches!(state, CatalogEvaluation::Absent)) {
                 let package = &resolution.request.package;
-                cause
-                    .remedy(format!(
-                        "check the name of package {package}; the catalogs have: mainstay catalog search WORD"
-                    ))
-                    .remedy("or create a ClusterCatalog that has the package")
+                cause.remedy(format!(
+                    "check the name {package}; this finds packages: mainstay catalog search WORD"
+                ))
             } else {
                 cause
-            }
+            };
+            cause.remedy("create a ClusterCatalog that has the package")
         }
     }
 }

@@ -356,36 +356,35 @@ fn collision_reports(reports: &str, rival: Option<&str>) -> Vec<Cause> {
             let (_, rest) = owner?.split_once(&format!("{name}:"))?;
             rest.split_once(',').map(|(value, _)| value)
         };
-        let owner = match (field("Kind"), field("Name")) {
-            (Some(kind), Some(name)) => Some(format!("{kind} {name} controls it")),
-            _ => None,
+        let controller = field("Kind").zip(field("Name"));
+        let why = match controller {
+            Some((kind, name)) => format!("{kind} {name} controls it"),
+            None => "it exists, and no object controls it".to_owned(),
         };
-        // An uninstallation may have kept it.
-        let may_be_kept = owner.is_none() && kind == "CustomResourceDefinition";
-        let owner = owner.unwrap_or_else(|| "it exists, and no object controls it".to_owned());
         let (place, flag) = match namespace {
             "" => (name.to_owned(), String::new()),
             namespace => (format!("{namespace}/{name}"), format!(" -n {namespace}")),
         };
         let word = kind.to_lowercase();
         let cause = Cause::new(format!("{kind} {place} does not belong to this revision"))
-            .because(Cause::new(owner))
+            .because(Cause::new(why))
             .remedy(format!(
                 "see whose it is: kubectl get {word} {name}{flag} -o yaml --show-managed-fields"
             ));
-        let delete = format!(
+        if let Some(rival) = rival {
+            causes.push(cause.because(rival_cause(rival)));
+            continue;
+        }
+        let may_be_kept = controller.is_none() && kind == "CustomResourceDefinition";
+        let cause = if may_be_kept {
+            cause.remedy("if an uninstallation kept it, install the extension with the name in its label olm.operatorframework.io/owner-name")
+        } else {
+            cause
+        };
+        causes.push(cause.remedy(format!(
             "{}; the rollout then goes on: kubectl delete {word} {name}{flag}",
             delete_condition(kind)
-        );
-        causes.push(match rival {
-            Some(rival) => cause.because(rival_cause(rival)),
-            None if may_be_kept => cause
-                .remedy(
-                    "if an uninstallation kept it, install the extension with the name in its label olm.operatorframework.io/owner-name",
-                )
-                .remedy(delete),
-            None => cause.remedy(delete),
-        });
+        )));
     }
     if causes.is_empty() {
         causes.push(Cause::new(format!("objects belong to something else: {reports}")));

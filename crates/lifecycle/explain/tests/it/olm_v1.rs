@@ -148,6 +148,12 @@ fn package_that_no_catalog_has_may_have_another_name() {
     let absent = FetchedPackage::Read(None);
     let message = "no bundles found for package \"teapot\" matching version \"2.x\"";
     insta::assert_snapshot!(resolved_with(&failing("Retrying", message), &absent, &absent));
+    let off = FetchedPackage::Read(None);
+    let unselected = failing("Retrying", message)
+        .replace("version: 2.x", "version: 2.x, selector: {matchLabels: {none: has-it}}");
+    let text = resolved_with(&unselected, &off, &off);
+    assert!(text.contains("→ create a ClusterCatalog that has the package"), "{text}");
+    assert!(!text.contains("check the name"), "{text}");
 }
 
 #[test]
@@ -381,6 +387,12 @@ fn collision_names_the_object_and_its_controller() {
     )
     .replace("lifecycleState: Active", "lifecycleState: Archived");
     assert!(explanation(&[&archived], &of_set).is_healthy());
+}
+
+#[test]
+fn crd_that_an_uninstallation_kept_has_the_name_of_its_extension() {
+    let message = "revision object collisions in phase 1\nObject CustomResourceDefinition.apiextensions.k8s.io/v1 /pots.x.io\nAction: \"Collision\"\nProbes:\n- Progress: Succeeded\nConflicting Owner: nil\n";
+    insta::assert_snapshot!(why_extension(&[&failing("Retrying", message)]));
 }
 
 #[test]
