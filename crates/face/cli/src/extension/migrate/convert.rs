@@ -89,7 +89,6 @@ pub(super) async fn run(
             acknowledged: &acknowledged,
             operators: &mut operators,
             system: &system,
-            folder: io.folder.clone(),
         };
         let done = match report.state {
             MigrationState::AlreadyMigrated => {
@@ -176,8 +175,6 @@ pub(super) struct Conversion<'a, C> {
     acknowledged: &'a Acknowledgements,
     operators: &'a mut Operators,
     system: &'a str,
-    /// The folder that relative paths start at.
-    folder: PathBuf,
 }
 
 impl<C: ClusterWriter> Conversion<'_, C> {
@@ -190,7 +187,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
         let OperatorReport { namespace, name, .. } = report;
         let existing = self.operators.extension_of(namespace, name).cloned();
         if let Some(existing) = existing {
-            self.check_flags_of_begun(report, &existing)?;
+            self.check_flags_of_begun(io, report, &existing)?;
             if self.arguments.dry_run {
                 let line = format!("would finish the conversion to {}", object_text(&existing));
                 say(io, self.arguments.common.output, &headline(report, &line));
@@ -289,6 +286,7 @@ impl<C: ClusterWriter> Conversion<'_, C> {
     /// `--ce-name` names another ClusterExtension, or `--backup` a folder without the backup of the first attempt.
     fn check_flags_of_begun(
         &self,
+        io: &CatalogCommandIo<'_>,
         report: &OperatorReport,
         existing: &Object,
     ) -> Result<(), CommandFailure> {
@@ -308,8 +306,8 @@ impl<C: ClusterWriter> Conversion<'_, C> {
                 "finish it without --ce-name",
             );
         }
-        let Some(folder) = &self.arguments.backup else { return Ok(()) };
-        if backup::is_of(&self.folder.join(folder), namespace, name) {
+        let Some(folder) = self.backup_folder(io, report) else { return Ok(()) };
+        if backup::is_of(&folder, namespace, name) {
             return Ok(());
         }
         refuse(
