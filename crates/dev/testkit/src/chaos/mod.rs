@@ -252,7 +252,7 @@ async fn run_disturbed<S: FaultScenario>(
 
 /// Whether the tests try every fault, which takes minutes.
 #[expect(clippy::disallowed_methods, reason = "the depth of a test is not configuration")]
-pub fn is_deep() -> bool {
+fn is_deep() -> bool {
     std::env::var_os("MAINSTAY_DEEP").is_some()
 }
 

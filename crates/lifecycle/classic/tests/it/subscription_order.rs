@@ -10,7 +10,7 @@ use http::Method;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
 use mainstay_client::{ObjectList, Selection};
 use mainstay_object::{Object, Resource, builtin};
-use mainstay_testkit::chaos::is_deep;
+use mainstay_testdata::is_deep;
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog};
 use crate::webhooks::edit_csv;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_client::DeleteOptions;
+use mainstay_testdata::is_deep;
 use mainstay_testkit::chaos::{
-    State, WriteCounter, is_deep, run_in_parallel, sample_points, wait_for_end_state,
-    wait_until_settled,
+    State, WriteCounter, run_in_parallel, sample_points, wait_for_end_state, wait_until_settled,
 };
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
