@@ -18,17 +18,16 @@ const FINALIZERS: [&str; 2] = [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FIN
 const ORPHAN_FINALIZER: &str = "orphan";
 
 /// Removes the finalizers. The garbage collector deletes the objects that have the extension as owner; kept ones
-/// lose it before. The account that the controller keeps has the extension as owner, too: it must outlive the
-/// ClusterObjectSets, so these go first. With [`ORPHAN_FINALIZER`] the
-/// garbage collector takes the owner from them instead.
+/// lose it before. The ClusterObjectSets go before the extension: one that outlived it would create an object again
+/// that somebody deletes, and the account that the controller keeps for them goes with the extension. With
+/// [`ORPHAN_FINALIZER`] the garbage collector takes the owner from them instead.
 ///
 /// # Errors
 /// A request fails.
 pub(super) async fn remove(context: &Context, extension: &ClusterExtension) -> Result<(), Error> {
     let (ours, others): (Vec<_>, Vec<_>) =
         extension.metadata.finalizers.iter().partition(|name| FINALIZERS.contains(&name.as_str()));
-    if context.approved_accounts.is_some()
-        && !others.iter().any(|name| *name == ORPHAN_FINALIZER)
+    if !others.iter().any(|name| *name == ORPHAN_FINALIZER)
         && object_sets::delete_revisions(context, extension).await?
     {
         // The event of the last one goes on.

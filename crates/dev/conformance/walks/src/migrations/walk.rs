@@ -373,6 +373,8 @@ impl<'a> Steps<'a> {
         self.cluster.api.ensure_deleted(&CLUSTER_EXTENSION, None, NAME, &options).await?;
         let gone = self.cluster.test()?.wait_gone(&CLUSTER_EXTENSION, None, NAME);
         in_time("the end of the ClusterExtension", gone).await?;
+        // The garbage collector deletes its objects. What is installed meanwhile would find them, and lose them.
+        self.cluster.dump_when_idle().await?;
         let (kind, all) = (&builtin::CUSTOM_RESOURCE_DEFINITION, ObjectList::default());
         for crd in self.cluster.api.list(kind, None, &all).await?.items {
             if crd.annotation(RESOURCE_POLICY_ANNOTATION) == Some("keep") {
