@@ -366,7 +366,11 @@ impl Attempt<'_> {
             self.complete_migration(cache, set).await?;
             return Ok(revisions(cache, name));
         }
-        if !sets.is_empty() || self.context.releases.count(name) == 0 {
+        if !sets.is_empty() {
+            return Ok(sets);
+        }
+        releases::wait_for_cache(self.context, name).await?;
+        if self.context.releases.count(name) == 0 {
             return Ok(sets);
         }
         let history = releases::history(self.context, name).await?;

@@ -18,7 +18,7 @@ use mainstay_api::names::olm_v1::{
     OWNER_NAME_LABEL, PACKAGE_NAME,
 };
 use mainstay_api::{ClusterExtension, resources};
-use mainstay_client::{Cache, CacheBuilder, DeleteOptions, Selection};
+use mainstay_client::{Cache, CacheBuilder, DeleteOptions, ObjectList, Selection};
 use mainstay_controller::api_message;
 use mainstay_object::{Object, builtin};
 use mainstay_releases::history::{self, MAX_HISTORY, Revision};
@@ -120,6 +120,26 @@ pub(super) async fn history(context: &Context, extension: &str) -> Result<Histor
             None => return Ok(History { revisions, last, deployed }),
         }
     }
+}
+
+/// Waits until the cache has the releases of an extension that exist. An extension can be younger than its first
+/// release and arrive earlier: without the release, its objects would be those of somebody else.
+///
+/// # Errors
+/// The releases cannot be listed.
+pub(super) async fn wait_for_cache(context: &Context, extension: &str) -> Result<(), Failure> {
+    if context.releases.count(extension) > 0 || extension.len() > MAX_NAME {
+        return Ok(());
+    }
+    let namespace = Some(&*context.release_namespace);
+    let all =
+        ObjectList { metadata_only: true, ..ObjectList::labels(index_selector(Some(extension))) };
+    let listed = context.cluster.list(&builtin::SECRET, namespace, &all).await;
+    let listed = listed.map_err(|error| Failure::retrying(api_message(&error)))?;
+    for secret in &listed.items {
+        context.releases.wait_for_revision(secret.resource_version()).await;
+    }
+    Ok(())
 }
 
 async fn read(context: &Context, extension: &str, version: i64) -> Result<StoredRelease, Failure> {

@@ -9,7 +9,7 @@ use mainstay_api::names::olm_v1::{
 };
 use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_api::{CrdChannel, olm_v1_crds};
-use mainstay_client::{DeleteOptions, ObjectList, Patch};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Propagation};
 use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::{Object, builtin};
 use mainstay_testkit::chaos::sample_points;
@@ -17,6 +17,7 @@ use mainstay_testkit::{InjectedFault, ObservedRequest, TestCluster};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 const CONFIG: &mainstay_object::Resource = &builtin::CONFIG_MAP;
@@ -375,6 +376,82 @@ async fn helm_release_becomes_the_first_revision_and_its_objects_stay() {
     publish_successor(&olm).await;
     olm.wait_until_installed("ext", "2.0.0").await;
     assert_eq!(config(&olm, "kept").await.unwrap().uid(), before.uid());
+}
+
+/// Its release is on the server, but the watch of Secrets lags behind that of ClusterExtensions.
+#[tokio::test]
+async fn helm_release_that_arrives_after_its_extension_becomes_the_first_revision() {
+    let mut olm = experimental().await;
+    publish(&olm).await;
+    olm.features.object_sets = false;
+    olm.start_controllers().await;
+    let extension = olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let before = config(&olm, "kept").await.unwrap();
+    olm.stop_controllers().await;
+    let cluster = olm.cluster.cluster().clone();
+    let releases = ObjectList::labels("owner=operator-controller");
+    let releases = cluster.list(&builtin::SECRET, SYSTEM, &releases).await.unwrap().items;
+    let orphan =
+        DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
+    let without_finalizers = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    cluster.patch(&CLUSTER_EXTENSION, None, "ext", &without_finalizers).await.unwrap();
+    cluster.delete(&CLUSTER_EXTENSION, None, "ext", &orphan).await.unwrap();
+    olm.cluster.wait_gone(&CLUSTER_EXTENSION, None, "ext").await;
+    for release in &releases {
+        let gone = DeleteOptions::default();
+        cluster.ensure_deleted(&builtin::SECRET, SYSTEM, release.name(), &gone).await.unwrap();
+    }
+    let late = olm.cluster.with_faults(|request| {
+        if request.is_watch() && request.target.contains("/secrets") {
+            InjectedFault::SlowResponse(Duration::from_millis(300))
+        } else {
+            InjectedFault::Pass
+        }
+    });
+    olm.features.object_sets = true;
+    let controllers = olm.controllers_on(&late);
+    controllers.synced().await;
+    olm.wait_until_serving("cat", "r.example/cat:v1").await;
+    let again = |object: &Object| {
+        let mut object = object.clone();
+        for field in
+            ["uid", "resourceVersion", "creationTimestamp", "ownerReferences", "finalizers"]
+        {
+            object.remove(&["metadata", field]);
+        }
+        object
+    };
+    for release in &releases {
+        cluster.create(&builtin::SECRET, &again(release)).await.unwrap();
+    }
+    cluster.create(&CLUSTER_EXTENSION, &again(&extension)).await.unwrap();
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let first = wait_for_set(&olm, "ext-1", "Succeeded", ("True", "Succeeded")).await;
+    assert_eq!(first.label("olm.operatorframework.io/migrated-from-helm"), Some("true"));
+    assert_eq!(config(&olm, "kept").await.unwrap().uid(), before.uid());
+    controllers.shutdown().await;
+}
+
+/// A revision that outlived its extension would create an object again that somebody deletes.
+#[tokio::test]
+async fn revisions_go_before_their_extension() {
+    let olm = with_package().await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    let set = wait_for_set(&olm, "ext-1", "Succeeded", ("True", "Succeeded")).await;
+    let cluster = olm.cluster.cluster();
+    let finalizers: Vec<&str> = set.finalizers().chain(["example.com/wait"]).collect();
+    let held = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    cluster.patch(&CLUSTER_OBJECT_SET, None, "ext-1", &held).await.unwrap();
+    cluster.delete(&CLUSTER_EXTENSION, None, "ext", &DeleteOptions::default()).await.unwrap();
+    let only_held = |set: &Object| set.finalizers().eq(["example.com/wait"]);
+    olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, "ext-1", only_held).await;
+    assert!(cluster.find(&CLUSTER_EXTENSION, None, "ext").await.unwrap().is_some());
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    cluster.patch(&CLUSTER_OBJECT_SET, None, "ext-1", &free).await.unwrap();
+    olm.cluster.wait_gone(&CLUSTER_EXTENSION, None, "ext").await;
+    olm.cluster.wait_gone(CONFIG, Some(NAMESPACE), "kept").await;
 }
 
 /// Who may read ClusterObjectSets may not read Secrets.
