@@ -5,7 +5,7 @@ use crate::freeze::original_spec;
 use crate::installed::{ClassicOperator, reference};
 use crate::names::{
     ACKNOWLEDGED_PREFIX, MIGRATED_FROM_CSV, MIGRATED_FROM_SUBSCRIPTION, OPERATOR_GROUP_BACKUP,
-    SUBSCRIPTION_BACKUP,
+    SUBSCRIPTION_BACKUP, UNFINISHED,
 };
 use crate::offers::{CatalogOffer, OfferedBundle, PackageOffer};
 use mainstay_api::names::olm_v1::CATALOG_NAME_LABEL;
@@ -40,6 +40,7 @@ pub fn extension(input: &ExtensionInput<'_>) -> Object {
     let mut extension = Object::new(&CLUSTER_EXTENSION.gvk(), input.name);
     extension.set_annotation(MIGRATED_FROM_SUBSCRIPTION, reference(subscription));
     extension.set_annotation(MIGRATED_FROM_CSV, operator.csv.name());
+    extension.set_annotation(UNFINISHED, "true");
     let spec = original_spec(subscription);
     extension.set_annotation(SUBSCRIPTION_BACKUP, spec.to_string());
     if let Some(group) = group {
@@ -85,15 +86,27 @@ pub(crate) fn deployment_config(subscription: &Object) -> Option<Value> {
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-/// The ClusterExtension without its pin, for a Subscription whose upgrades needed no approval; none if the
-/// pin stays or is gone.
-pub fn without_pin(extension: &Object) -> Option<Object> {
-    let backup: Value = serde_json::from_str(extension.annotation(SUBSCRIPTION_BACKUP)?).ok()?;
-    if backup["installPlanApproval"] == "Manual" {
-        return None;
+/// Whether the conversion to a ClusterExtension has begun and not ended.
+pub fn is_unfinished(extension: &Object) -> bool {
+    extension.annotation(UNFINISHED).is_some()
+}
+
+/// Whether a ClusterExtension loses its pin at the end of its conversion: the upgrades of its Subscription needed no
+/// approval.
+pub fn loses_pin(extension: &Object) -> bool {
+    let backup = extension.annotation(SUBSCRIPTION_BACKUP).unwrap_or_default();
+    let backup: Value = serde_json::from_str(backup).unwrap_or_default();
+    is_unfinished(extension) && backup["installPlanApproval"] != "Manual"
+}
+
+/// The ClusterExtension after the end of its conversion; none if that has ended.
+pub fn finished(extension: &Object) -> Option<Object> {
+    let mut finished = extension.clone();
+    finished.remove(&["metadata", "annotations", UNFINISHED])?;
+    if loses_pin(extension) {
+        finished.remove(&["spec", "source", "catalog", "version"]);
     }
-    let mut extension = extension.clone();
-    extension.remove(&["spec", "source", "catalog", "version"]).map(|_| extension)
+    Some(finished)
 }
 
 #[cfg(test)]
@@ -158,10 +171,15 @@ mod tests {
 
     #[test]
     fn pin_stays_where_upgrades_needed_an_approval() {
+        let version = ["spec", "source", "catalog", "version"];
         let manual = made(&json!({"name": "tea", "installPlanApproval": "Manual"}), "");
-        assert_eq!(without_pin(&manual), None);
-        let free = without_pin(&made(&json!({"name": "tea"}), "")).unwrap();
-        assert_eq!(free.get(&["spec", "source", "catalog", "version"]), None);
-        assert_eq!(without_pin(&free), None);
+        let manual = finished(&manual).unwrap();
+        assert!(!is_unfinished(&manual));
+        assert_eq!(manual.str(&version), Some("1.0.0"));
+        let mut free = finished(&made(&json!({"name": "tea"}), "")).unwrap();
+        assert_eq!(free.get(&version), None);
+        // Of a user.
+        free.set(&version, "1.x".into());
+        assert_eq!(finished(&free), None);
     }
 }

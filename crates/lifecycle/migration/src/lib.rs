@@ -39,7 +39,7 @@ pub use checks::{
     OperatorReport, check, migrated_from, migrated_report,
 };
 pub use cleanup::{deletable_plans, without_classic_labels};
-pub use extension::{ExtensionInput, extension, without_pin};
+pub use extension::{ExtensionInput, extension, finished, is_unfinished, loses_pin};
 pub use freeze::{frozen, is_frozen, thawed};
 pub use handover::{
     CLUSTER_KINDS, Handover, NAMESPACED_KINDS, resource_of, with_release_labels,

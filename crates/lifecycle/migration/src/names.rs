@@ -2,6 +2,8 @@
 
 /// Annotation on a ClusterExtension: `namespace/name` of the Subscription that it replaces.
 pub const MIGRATED_FROM_SUBSCRIPTION: &str = "olm.operatorframework.io/migrated-from-subscription";
+/// Annotation on a ClusterExtension whose conversion has not ended.
+pub(crate) const UNFINISHED: &str = "olm.operatorframework.io/migration-unfinished";
 /// Annotation on a ClusterExtension: the spec of its Subscription, as JSON.
 pub const SUBSCRIPTION_BACKUP: &str = "olm.operatorframework.io/migration-subscription-backup";
 /// Annotation on a ClusterExtension: name and spec of the OperatorGroup of its Subscription, as JSON.

@@ -1,5 +1,6 @@
 //! The checks before a migration (C1 to C9 of `library-olm`), and the state that follows from them.
 
+use crate::extension::is_unfinished;
 use crate::installed::{ClassicOperator, installed_csv, package_of, properties, reference};
 use crate::names::MIGRATED_FROM_SUBSCRIPTION;
 use crate::offers::{CatalogOffer, best_offer};
@@ -54,7 +55,7 @@ pub type Acknowledgements = BTreeSet<Acknowledgement>;
 /// The state of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum MigrationState {
-    /// Both a Subscription and the ClusterExtension that replaces it exist.
+    /// Both a Subscription and the ClusterExtension that replaces it exist, or the conversion has not ended.
     Conflict,
     /// A check failed.
     Ineligible,
@@ -169,6 +170,14 @@ pub fn migrated_from(extension: &Object) -> Option<(&str, &str)> {
 pub fn migrated_report(extension: &Object) -> Option<OperatorReport> {
     let (namespace, name) = migrated_from(extension)?;
     let field = |path: &[&str]| extension.str(path).unwrap_or_default().to_owned();
+    let converted = extension.name();
+    let (state, reason) = if is_unfinished(extension) {
+        let reason = format!("the conversion to ClusterExtension {converted} has not ended");
+        (MigrationState::Conflict, reason)
+    } else {
+        let reason = format!("ClusterExtension {converted} replaced the Subscription");
+        (MigrationState::AlreadyMigrated, reason)
+    };
     Some(OperatorReport {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
@@ -176,8 +185,8 @@ pub fn migrated_report(extension: &Object) -> Option<OperatorReport> {
         package: field(&["spec", "source", "catalog", "packageName"]),
         installed_csv: field(&["status", "install", "bundle", "name"]),
         version: field(&["status", "install", "bundle", "version"]),
-        state: MigrationState::AlreadyMigrated,
-        reason: format!("ClusterExtension {} replaced the Subscription", extension.name()),
+        state,
+        reason,
         checks: Vec::new(),
         warnings: Vec::new(),
     })

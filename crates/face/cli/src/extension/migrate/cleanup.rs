@@ -1,7 +1,7 @@
 //! `mainstay extension migrate cleanup`: removes what OLM classic left.
 
 use super::convert::{finish, system_namespace};
-use super::operators::{Operators, bundle_config_maps, install_plans, list};
+use super::operators::{Operators, bundle_config_maps, install_plans, left_csv, list};
 use super::writes::{Look, change, delete, object_text, wait};
 use super::{CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format, count};
@@ -18,8 +18,8 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_migration::{
-    MIGRATED_FROM_CSV, SUBSCRIPTION_BACKUP, deletable_plans, migrated_from, resource_of,
-    without_classic_labels,
+    MIGRATED_FROM_CSV, SUBSCRIPTION_BACKUP, deletable_plans, is_unfinished, migrated_from,
+    resource_of, without_classic_labels,
 };
 use mainstay_object::builtin::CONFIG_MAP;
 use mainstay_object::{Object, Resource};
@@ -187,12 +187,13 @@ async fn finish_conversion(
     cluster: &impl ClusterWriter,
     extension: &Object,
 ) -> Result<(), CommandFailure> {
-    let Some((namespace, subscription)) = migrated_from(extension) else { return Ok(()) };
+    let Some(replaced) = migrated_from(extension) else { return Ok(()) };
+    let (namespace, subscription) = replaced;
     let csv = extension.annotation(MIGRATED_FROM_CSV).unwrap_or_default();
-    let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), csv).await?;
+    let csv = left_csv(cluster, replaced, csv).await?;
     let subscription = cluster.get(&SUBSCRIPTION, Some(namespace), subscription).await?;
-    let left: Vec<String> = csv.iter().chain(&subscription).map(object_text).collect();
-    if left.is_empty() {
+    let left: Vec<String> = subscription.iter().chain(&csv).map(object_text).collect();
+    if left.is_empty() && !is_unfinished(extension) {
         return Ok(());
     }
     let arguments = removal.arguments;

@@ -2,21 +2,20 @@
 //!
 //! ```text
 //! Subscription: approval Manual ─► release Secret ─► Helm's labels on objects ─► ClusterExtension
-//!   ─► taken over ─► ClusterServiceVersion deleted ─► objects checked ─► pin removed ─► Subscription deleted
+//!   ─► taken over ─► Subscription deleted ─► ClusterServiceVersion deleted ─► objects checked ─► pin removed
 //! ```
 //!
-//! Each step looks at the cluster first, so the command continues where it was killed. The Subscription goes
-//! last: as long as it exists, OLM classic can have everything back.
+//! Each step looks at the cluster first, so the command continues where it was killed. An annotation of the
+//! ClusterExtension goes with the last step. The Subscription goes before its ClusterServiceVersion: without that,
+//! OLM classic would plan the bundle again.
 
 use super::backup::{self, BackupContent};
 use super::check::{SubscriptionArguments, text};
 use super::operators::{
-    CheckedOperator, KindedObject, Operators, config_maps_of, handed_over, install_plans, list,
-    object_sets,
+    CheckedOperator, KindedObject, Operators, config_maps_of, handed_over, install_plans, left_csv,
+    list, object_sets,
 };
-use super::writes::{
-    Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
-};
+use super::writes::{Look, change, create, delete, delete_and_wait, object_text, wait};
 use super::{AcknowledgementArguments, CommonArguments, TimeoutArguments};
 use crate::catalog::{CatalogCommandIo, Format};
 use crate::cluster::{ClusterHandle, ClusterReadError, ClusterWriter};
@@ -30,8 +29,8 @@ use mainstay_cause::Cause;
 use mainstay_clock::Clock;
 use mainstay_migration::{
     Acknowledgements, ClassicOperator, ExtensionInput, Handover, MIGRATED_FROM_CSV, MigrationState,
-    OperatorReport, RecordedRelease, best_offer, extension, frozen, restored_subscription,
-    unfinished_revision, with_release_labels, without_owner_labels, without_pin,
+    OperatorReport, RecordedRelease, best_offer, extension, finished, frozen, loses_pin,
+    restored_subscription, unfinished_revision, with_release_labels, without_owner_labels,
 };
 use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
@@ -343,12 +342,12 @@ impl<C: ClusterWriter> Conversion<'_, C> {
             .filter(|(_, object)| with_release_labels(object, name, namespace).is_some());
         steps.extend(unlabelled.map(|(_, object)| ("label", object_text(object))));
         steps.push(("create", object_text(wanted)));
-        steps.push(("delete", object_text(operator.csv)));
-        if without_pin(wanted).is_some() {
-            steps.push(("remove the pin of", object_text(wanted)));
-        }
         steps.extend(config_maps.iter().map(|config_map| ("delete", object_text(config_map))));
         steps.push(("delete", object_text(operator.subscription)));
+        steps.push(("delete", object_text(operator.csv)));
+        if loses_pin(wanted) {
+            steps.push(("remove the pin of", object_text(wanted)));
+        }
         steps
     }
 
@@ -404,9 +403,6 @@ async fn label_objects(
     Ok(())
 }
 
-/// How long OLM classic may still work on an InstallPlan for a Subscription that is gone.
-const LAST_PLAN: std::time::Duration = std::time::Duration::from_secs(1);
-
 /// Continues a conversion whose ClusterExtension exists, to its end.
 ///
 /// # Errors
@@ -419,10 +415,11 @@ pub(super) async fn finish(
     timeout: std::time::Duration,
 ) -> Result<(), CommandFailure> {
     let name = extension.name();
-    let Some((namespace, subscription)) = mainstay_migration::migrated_from(extension) else {
+    let Some(replaced) = mainstay_migration::migrated_from(extension) else {
         let cause = Cause::new(format!("ClusterExtension {name} replaced no Subscription"));
         return Err(CommandFailure::usage(cause));
     };
+    let (namespace, subscription) = replaced;
     let index = RecordedRelease::secret_name(name);
     if let Some(index) = cluster.get(&builtin::SECRET, Some(system), &index).await? {
         let adopt = |found: &Object| RecordedRelease::adopted(found, extension);
@@ -430,7 +427,7 @@ pub(super) async fn finish(
     }
     let subscription = cluster.get(&SUBSCRIPTION, Some(namespace), subscription).await?;
     let csv_name = extension.annotation(MIGRATED_FROM_CSV).unwrap_or_default();
-    let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), csv_name).await?;
+    let csv = left_csv(cluster, replaced, csv_name).await?;
     if let Some(subscription) = &subscription {
         change(cluster, io, &SUBSCRIPTION, subscription, frozen).await?;
     }
@@ -450,37 +447,30 @@ pub(super) async fn finish(
         }
         // What a bundle does not have is gone by now.
         let (_, objects) = handed_over(cluster, operator, &plans).await?;
-        delete_csv(cluster, io, csv, timeout).await?;
+        if let Some(subscription) = &subscription {
+            delete_subscription(cluster, io, subscription, timeout).await?;
+        }
+        delete_and_wait(cluster, io, &CLUSTER_SERVICE_VERSION, csv, timeout).await?;
         wait_until_all_exist(cluster, &objects, timeout).await?;
+    } else if let Some(subscription) = &subscription {
+        delete_subscription(cluster, io, subscription, timeout).await?;
     }
-    change(cluster, io, &CLUSTER_EXTENSION, extension, without_pin).await?;
-    if let Some(subscription) = &subscription {
-        let plans = install_plans(cluster, namespace).await?;
-        let config_maps = config_maps_of(cluster, subscription, &plans).await?;
-        for map in &config_maps {
-            delete(cluster, io, &builtin::CONFIG_MAP, map).await?;
-        }
-        delete_and_wait(cluster, io, &SUBSCRIPTION, subscription, timeout).await?;
-        if !config_maps.is_empty() {
-            // Without its CSV, OLM classic plans the same bundle again for the Subscription, and writes the same
-            // ConfigMaps before the plan.
-            tokio::time::sleep(LAST_PLAN).await;
-            for map in config_maps_of(cluster, subscription, &plans).await? {
-                delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
-            }
-        }
-    }
+    change(cluster, io, &CLUSTER_EXTENSION, extension, finished).await?;
     Ok(())
 }
 
-async fn delete_csv(
+/// Deletes a Subscription, and the ConfigMaps of its InstallPlans, which go with it.
+async fn delete_subscription(
     cluster: &impl ClusterWriter,
     io: &mut CatalogCommandIo<'_>,
-    csv: &Object,
+    subscription: &Object,
     timeout: std::time::Duration,
 ) -> Result<(), CommandFailure> {
-    delete(cluster, io, &CLUSTER_SERVICE_VERSION, csv).await?;
-    wait_until_gone(cluster, &CLUSTER_SERVICE_VERSION, csv, timeout).await
+    let plans = install_plans(cluster, subscription.namespace()).await?;
+    for map in config_maps_of(cluster, subscription, &plans).await? {
+        delete(cluster, io, &builtin::CONFIG_MAP, &map).await?;
+    }
+    delete_and_wait(cluster, io, &SUBSCRIPTION, subscription, timeout).await
 }
 
 /// Waits until the extension is installed and owns the Deployments of the operator.

@@ -189,6 +189,23 @@ impl Operators {
     }
 }
 
+/// The ClusterServiceVersion that a Subscription has left. None if another Subscription of the namespace has installed
+/// it since.
+pub(super) async fn left_csv(
+    cluster: &impl ClusterHandle,
+    (namespace, subscription): (&str, &str),
+    name: &str,
+) -> Result<Option<Object>, CommandFailure> {
+    let Some(csv) = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), name).await? else {
+        return Ok(None);
+    };
+    let subscriptions = cluster.list(&SUBSCRIPTION, Some(namespace), None).await?;
+    let is_of_another = |found: &Object| {
+        found.name() != subscription && found.str(&["status", "installedCSV"]) == Some(name)
+    };
+    Ok((!subscriptions.iter().any(is_of_another)).then_some(csv))
+}
+
 /// The InstallPlans of a namespace.
 pub(super) async fn install_plans(
     cluster: &impl ClusterHandle,

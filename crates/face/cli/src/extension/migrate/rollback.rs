@@ -9,7 +9,7 @@
 //! ```
 
 use super::backup;
-use super::operators::{Operators, handed_over, install_plans, list, object_sets};
+use super::operators::{Operators, handed_over, install_plans, left_csv, list, object_sets};
 use super::writes::{
     Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
 };
@@ -295,7 +295,13 @@ async fn restore_subscription(
             create(cluster, io, &SUBSCRIPTION, wanted, false).await?;
         }
         Some(_) => {}
-        None => drop(create(cluster, io, &SUBSCRIPTION, wanted, false).await?),
+        None => {
+            // No Subscription takes over a ClusterServiceVersion that a conversion has left.
+            if let Some(csv) = left_csv(cluster, (namespace, name), version).await? {
+                delete_and_wait(cluster, io, &CLUSTER_SERVICE_VERSION, &csv, timeout).await?;
+            }
+            create(cluster, io, &SUBSCRIPTION, wanted, false).await?;
+        }
     }
     let is_manual = wanted.str(&["spec", "installPlanApproval"]) == Some("Manual");
     loop {
