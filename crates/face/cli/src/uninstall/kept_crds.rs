@@ -1,14 +1,16 @@
 //! Kept CustomResourceDefinitions: how a ClusterExtension goes and they stay, whatever controller manages it.
 //!
 //! ```text
-//! finalizer on the extension ─► deletion ─► its controller ends ─► CRDs lose their owner ─► finalizer goes
+//! finalizer on the extension ─► annotation on CRDs ─► deletion ─► its controller ends ─► CRDs lose their owner
+//!   ─► finalizer goes
 //! ```
 //!
 //! The garbage collector deletes the objects of an extension once the extension is gone. While its controller
 //! works on it, the controller would restore a removed owner reference. So a finalizer holds the extension, its
-//! deletion ends the work of the controller, and only then the CustomResourceDefinitions are released. A
-//! ClusterObjectSet never takes an object without owner back: it reports a collision. Each step is a single
-//! write, and a second run continues after the last one.
+//! deletion ends the work of the controller, and only then the CustomResourceDefinitions are released. The
+//! controllers of Mainstay release them themselves, because of the annotation, and delete ClusterObjectSets before
+//! they end; those of upstream leave both to the garbage collector. Each step is a single write, and a second run
+//! continues after the last one.
 
 use crate::cluster::{
     ClusterHandle, ClusterReadError, ClusterWriteError, ClusterWriter, ObjectWrite,
@@ -68,6 +70,9 @@ pub(super) async fn delete_and_keep(
         name: name.to_owned(),
         uid: extension.uid().to_owned(),
     };
+    for crd in crds {
+        mark_kept(cluster, crd).await?;
+    }
     if !extension.is_terminating() {
         cluster.delete(&step).await?;
     }
@@ -205,6 +210,24 @@ async fn check_release(
         let released = released(&find_crd(cluster, crd).await?, extension, parts);
         let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
         match cluster.write(kind, ObjectWrite::Replace(&released), true).await {
+            Ok(_) => return Ok(()),
+            Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(not_released(crd, error)),
+        }
+    }
+}
+
+/// Writes the annotation that keeps a CustomResourceDefinition when its owner goes.
+async fn mark_kept(cluster: &impl ClusterWriter, crd: &Object) -> Result<(), CommandFailure> {
+    let mut attempt = 1;
+    loop {
+        let mut current = find_crd(cluster, crd).await?;
+        if is_kept(&current) {
+            return Ok(());
+        }
+        current.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
+        let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
+        match cluster.write(kind, ObjectWrite::Replace(&current), false).await {
             Ok(_) => return Ok(()),
             Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(not_released(crd, error)),

@@ -190,8 +190,8 @@ fn uninstall_that_keeps_crds_and_is_killed_after_any_write_completes_when_run_ag
         "Pot green",
         "Pot red",
     ];
-    // The hold, the deletion, two CustomResourceDefinitions, the end of the hold.
-    let writes = 5;
+    // The hold, two annotations, the deletion, two owners, the end of the hold.
+    let writes = 7;
     let whole = cluster();
     let done = uninstall(&whole, NEVER, "--keep-crds");
     assert_eq!((done.code, &*done.err), (0, ""));
@@ -232,12 +232,12 @@ fn controller_that_does_not_run_stops_an_uninstall_that_keeps_crds_without_loss(
     let held = find(&stopped, "tea");
     assert!(held.is_terminating());
     assert!(held.finalizers().any(|finalizer| finalizer == "mainstay.dev/keep-crds"));
-    // The same extension without the flag lets all go.
+    // Without the flag, the extension goes; its definitions, which have the annotation now, go with a flag.
     stopped.objects.borrow_mut().retain(|object| object.name() != "tea");
     let mut released = held;
     released.set(&["metadata", "finalizers"], json!(["mainstay.dev/keep-crds"]));
     stopped.objects.borrow_mut().push(released);
-    let answer = uninstall(&stopped, NEVER, "--yes");
+    let answer = uninstall(&stopped, NEVER, "--definitions");
     assert_eq!(names(&stopped), ["ConfigMap forged"], "{answer:?}");
 }
 

@@ -1,6 +1,7 @@
 //! `mainstay extension migrate` on a cluster with both systems.
 
 mod left_alone;
+mod uninstalled;
 mod webhooks;
 
 use super::live_cluster::{CATALOG_NAMESPACE, LiveCluster, line};
@@ -383,6 +384,18 @@ async fn killed_commands_continue_with_object_sets() {
     kill_both_ways(Features::object_sets(TrustMode::ClusterAdmin)).await;
 }
 
+/// Approves all permissions of the extension.
+async fn approve(live: &LiveCluster) {
+    let approval = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "anvil-approved", "labels": {
+            "mainstay.dev/approves-extension": "anvil", "mainstay.dev/approves-namespace": "team",
+        }},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    live.cluster.apply(Object::from_value(approval).unwrap()).await;
+}
+
 /// With an account that the controller keeps, a deleted ClusterExtension deletes its ClusterObjectSets itself, before
 /// the account goes.
 #[tokio::test]
@@ -400,14 +413,7 @@ async fn object_sets_with_an_approved_account_go_back() {
         assert_eq!(refused.code, 2, "{}{}", refused.out, refused.err);
         assert!(refused.err.contains(why), "{}", refused.err);
     }
-    let approval = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": "anvil-approved", "labels": {
-            "mainstay.dev/approves-extension": "anvil", "mainstay.dev/approves-namespace": "team",
-        }},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
-    });
-    live.cluster.apply(Object::from_value(approval).unwrap()).await;
+    approve(&live).await;
     assert_done(&migrate(&live, "convert anvil -n team --backup early").await);
     assert_converted(&live).await;
     assert_done(&migrate(&live, "rollback anvil --acknowledge-installed").await);
