@@ -95,8 +95,9 @@ pub fn is_unfinished(extension: &Object) -> bool {
 /// approval.
 pub fn loses_pin(extension: &Object) -> bool {
     let backup = extension.annotation(SUBSCRIPTION_BACKUP).unwrap_or_default();
-    let backup: Value = serde_json::from_str(backup).unwrap_or_default();
-    is_unfinished(extension) && backup["installPlanApproval"] != "Manual"
+    let backup = serde_json::from_str::<Value>(backup);
+    let is_free = |backup: &Value| backup["installPlanApproval"] != "Manual";
+    is_unfinished(extension) && backup.is_ok_and(|backup| is_free(&backup))
 }
 
 /// The ClusterExtension after the end of its conversion; none if that has ended.

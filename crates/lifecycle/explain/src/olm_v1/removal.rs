@@ -63,6 +63,7 @@ pub(super) fn causes(cluster: &ClusterObjects, extension: &Object) -> Vec<Cause>
                 "its controller has not removed its finalizers: {}",
                 of_controller.join(", ")
             ))
+            .because_all(leftover_causes(cluster, name))
             .remedy("check that a controller of OLM v1 runs, such as `mainstay run`"),
         );
     }

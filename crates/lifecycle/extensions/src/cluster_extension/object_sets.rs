@@ -432,7 +432,9 @@ pub(super) async fn delete_revisions(
     let sets = cache.indexed(&extension.metadata.name).into_iter().map(|(_, set)| set);
     let sets: Vec<Arc<ClusterObjectSet>> = sets.filter(|set| is_ours(set)).collect();
     for set in sets.iter().filter(|set| set.metadata.deletion_timestamp.is_none()) {
-        let options = DeleteOptions::uid(&*set.metadata.uid);
+        // A deletion with orphans takes the owner from a set.
+        let options = DeleteOptions::uid(&*set.metadata.uid)
+            .resource_version(&*set.metadata.resource_version);
         let (resource, name) = (&resources::CLUSTER_OBJECT_SET, &*set.metadata.name);
         let deleted = context.cluster.ensure_deleted(resource, None, name, &options).await;
         deleted.during("deleting a ClusterObjectSet of a deleted ClusterExtension")?;

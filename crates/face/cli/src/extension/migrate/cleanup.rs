@@ -197,6 +197,12 @@ async fn finish_conversion(
         return Ok(());
     }
     let arguments = removal.arguments;
+    if left.is_empty() {
+        let verb = if arguments.dry_run { "would finish" } else { "finishes" };
+        let line = format!("{verb} the conversion to {}", object_text(extension));
+        say(io, arguments.common.output, &line);
+        removal.done.push(format!("mark of the conversion to {}", object_text(extension)));
+    }
     if !arguments.dry_run {
         let named = arguments.system_namespace.as_deref();
         let system = system_namespace(cluster, named).await?;

@@ -189,8 +189,16 @@ impl Operators {
     }
 }
 
-/// The ClusterServiceVersion that a Subscription has left. None if another Subscription of the namespace has installed
-/// it since.
+/// Whether a Subscription has installed a ClusterServiceVersion, or is doing so.
+pub(super) fn has_installed(subscription: &Object, csv: &str) -> bool {
+    let status = |field| subscription.str(&["status", field]) == Some(csv);
+    status("installedCSV") || status("currentCSV")
+}
+
+/// The ClusterServiceVersion that a conversion has not deleted yet, of the Subscription that it replaces.
+///
+/// # Errors
+/// Another Subscription of the namespace has installed it meanwhile.
 pub(super) async fn left_csv(
     cluster: &impl ClusterHandle,
     (namespace, subscription): (&str, &str),
@@ -200,10 +208,18 @@ pub(super) async fn left_csv(
         return Ok(None);
     };
     let subscriptions = cluster.list(&SUBSCRIPTION, Some(namespace), None).await?;
-    let is_of_another = |found: &Object| {
-        found.name() != subscription && found.str(&["status", "installedCSV"]) == Some(name)
-    };
-    Ok((!subscriptions.iter().any(is_of_another)).then_some(csv))
+    let is_owner = |found: &&Object| found.name() != subscription && has_installed(found, name);
+    let Some(owner) = subscriptions.iter().find(is_owner) else { return Ok(Some(csv)) };
+    let owner = owner.name();
+    let cause = Cause::new(format!(
+        "Subscription {namespace}/{owner} has installed {name}, which a ClusterExtension replaced"
+    ));
+    Err(cause
+        .remedy(format!(
+            "remove it, and repeat the command: mainstay uninstall {owner} -n {namespace}"
+        ))
+        .remedy("or keep it, and delete the ClusterExtension")
+        .into())
 }
 
 /// The InstallPlans of a namespace.

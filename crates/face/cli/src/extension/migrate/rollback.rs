@@ -4,12 +4,14 @@
 //! finalizer on the ClusterExtension ─► it owns the objects in place of ClusterObjectSets
 //!   ─► deleted ─► its controller stops, the garbage collector waits ─► ClusterObjectSets deleted
 //!   ─► certificates of webhooks deleted, then their Services lose their owner
-//!   ─► Subscription as it was ─► OLM classic installs the version over the same objects
+//!   ─► ClusterServiceVersion that an interrupted conversion left deleted ─► Subscription as it was ─► OLM classic installs the version over the same objects
 //!   ─► the objects lose their owner at OLM v1 ─► the finalizer goes
 //! ```
 
 use super::backup;
-use super::operators::{Operators, handed_over, install_plans, left_csv, list, object_sets};
+use super::operators::{
+    Operators, handed_over, has_installed, install_plans, left_csv, list, object_sets,
+};
 use super::writes::{
     Look, change, create, delete, delete_and_wait, object_text, wait, wait_until_gone,
 };
@@ -35,6 +37,7 @@ use mainstay_migration::{
 use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Arguments of `rollback`.
@@ -138,6 +141,7 @@ async fn roll_back(
     let installed = wanted.str(&["spec", "startingCSV"]);
     let version = installed.or_else(|| extension.annotation(MIGRATED_FROM_CSV));
     let version = version.unwrap_or_default().to_owned();
+    delete_left_csvs(cluster, io, extension, &wanted, &version, timeout).await?;
     let csv = restore_subscription(cluster, io, &wanted, &version, timeout).await?;
     let operator = ClassicOperator { subscription: &wanted, csv: &csv };
     release_objects(cluster, io, extension, operator).await?;
@@ -273,6 +277,30 @@ async fn delete_object_sets(
     Ok(())
 }
 
+/// Deletes the ClusterServiceVersions that an interrupted conversion left without their Subscription: none takes them
+/// over again, and OLM classic resolves nothing beside them.
+async fn delete_left_csvs(
+    cluster: &impl ClusterWriter,
+    io: &mut CatalogCommandIo<'_>,
+    extension: &Object,
+    wanted: &Object,
+    version: &str,
+    timeout: Duration,
+) -> Result<(), CommandFailure> {
+    let replaced = (wanted.namespace(), wanted.name());
+    let subscription = cluster.get(&SUBSCRIPTION, Some(replaced.0), replaced.1).await?;
+    let migrated = extension.annotation(MIGRATED_FROM_CSV).unwrap_or_default();
+    for name in BTreeSet::from([version, migrated]) {
+        if subscription.iter().any(|subscription| has_installed(subscription, name)) {
+            continue;
+        }
+        if let Some(csv) = left_csv(cluster, replaced, name).await? {
+            delete_and_wait(cluster, io, &CLUSTER_SERVICE_VERSION, &csv, timeout).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Creates the Subscription again, and waits until OLM classic has installed the version.
 async fn restore_subscription(
     cluster: &impl ClusterWriter,
@@ -285,7 +313,7 @@ async fn restore_subscription(
     let existing = cluster.get(&SUBSCRIPTION, Some(namespace), name).await?;
     let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(namespace), version).await?;
     match &existing {
-        // OLM classic never let go.
+        // OLM classic never let go, or has it again.
         Some(existing) if csv.is_some() => {
             change(cluster, io, &SUBSCRIPTION, existing, thawed).await?;
         }
@@ -295,13 +323,7 @@ async fn restore_subscription(
             create(cluster, io, &SUBSCRIPTION, wanted, false).await?;
         }
         Some(_) => {}
-        None => {
-            // No Subscription takes over a ClusterServiceVersion that a conversion has left.
-            if let Some(csv) = left_csv(cluster, (namespace, name), version).await? {
-                delete_and_wait(cluster, io, &CLUSTER_SERVICE_VERSION, &csv, timeout).await?;
-            }
-            create(cluster, io, &SUBSCRIPTION, wanted, false).await?;
-        }
+        None => drop(create(cluster, io, &SUBSCRIPTION, wanted, false).await?),
     }
     let is_manual = wanted.str(&["spec", "installPlanApproval"]) == Some("Manual");
     loop {
