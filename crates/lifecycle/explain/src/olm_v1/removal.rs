@@ -5,6 +5,7 @@ use crate::{ClusterObjects, ExplainedObject, Finding};
 use mainstay_api::names::olm_v1::{
     CONTENT_MANAGER_CACHE_FINALIZER, KEEP_CRDS_FINALIZER, UNPACK_CACHE_FINALIZER, is_kept,
 };
+use mainstay_api::resources::CLUSTER_OBJECT_SET;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 
@@ -58,12 +59,15 @@ pub(super) fn causes(cluster: &ClusterObjects, extension: &Object) -> Vec<Cause>
         .filter(|name| [UNPACK_CACHE_FINALIZER, CONTENT_MANAGER_CACHE_FINALIZER].contains(name))
         .collect();
     if !of_controller.is_empty() {
+        // The controller waits for their end.
+        let sets = owned_objects(cluster, name)
+            .filter(|object| object.kind() == CLUSTER_OBJECT_SET.kind && object.is_terminating());
         causes.push(
             Cause::new(format!(
                 "its controller has not removed its finalizers: {}",
                 of_controller.join(", ")
             ))
-            .because_all(leftover_causes(cluster, name))
+            .because_all(sets.map(|set| leftover_cause(cluster, set)))
             .remedy("check that a controller of OLM v1 runs, such as `mainstay run`"),
         );
     }

@@ -460,6 +460,19 @@ fn stuck_deletion_names_finalizers_and_the_objects_that_are_waited_for() {
         &deleted("foregroundDeletion, x.io/mine, mainstay.dev/keep-crds"),
         LEFTOVERS
     ]));
+    let held_set = "
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterObjectSet
+metadata:
+  name: tea-1
+  deletionTimestamp: x
+  finalizers: [x.io/hold]
+  labels: {olm.operatorframework.io/owner-kind: ClusterExtension, olm.operatorframework.io/owner-name: tea}
+";
+    let of_controller = deleted("olm.operatorframework.io/cleanup-unpack-cache");
+    let why = why_extension(&[&of_controller, held_set]);
+    let cause = "because ClusterObjectSet tea-1 waits for its finalizers: x.io/hold";
+    assert!(why.contains(cause), "{why}");
     // The extension itself is gone.
     insta::assert_snapshot!(why_extension(&[LEFTOVERS]));
     let kept = "
