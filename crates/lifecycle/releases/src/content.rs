@@ -218,7 +218,7 @@ fn builtin_scope(object: &Value) -> Option<Scope> {
 }
 
 /// Whether the annotation `helm.sh/resource-policy` forbids to delete the object.
-pub fn keeps_resource(metadata: &Map<String, Value>) -> bool {
+fn keeps_resource(metadata: &Map<String, Value>) -> bool {
     let policy = metadata
         .get("annotations")
         .and_then(|annotations| annotations.get("helm.sh/resource-policy"))

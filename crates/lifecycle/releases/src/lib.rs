@@ -32,7 +32,7 @@ mod release;
 mod secrets;
 
 pub use chart::{Chart, ChartFile, ChartMaintainer, ChartMetadata};
-pub use content::{PRIMARY_RESOURCE, ReleaseContent, ReleaseOwner, keeps_resource};
+pub use content::{PRIMARY_RESOURCE, ReleaseContent, ReleaseOwner};
 pub use decode::{
     DecodeProblem, DecodeReleaseError, MAX_DECODED_BYTES, decode_release, extra_chunk_names,
 };

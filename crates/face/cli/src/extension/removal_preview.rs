@@ -5,8 +5,8 @@ use super::state;
 use crate::catalog::{count, escape_controls};
 use crate::cluster::{ClusterHandle, ClusterReadError};
 use crate::exit::CommandFailure;
+use mainstay_api::names::olm_v1::is_kept;
 use mainstay_object::Object;
-use mainstay_releases::keeps_resource;
 use mainstay_removal::OperatorCrd;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -63,8 +63,7 @@ impl<'e> RemovalPreview<'e> {
             hides_crds,
         };
         for object in owned.objects {
-            let metadata = object.fields().get("metadata").and_then(Value::as_object);
-            if metadata.is_some_and(keeps_resource) {
+            if is_kept(&object) {
                 preview.kept.push(object_text(&object));
                 continue;
             }

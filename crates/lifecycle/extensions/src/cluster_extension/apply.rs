@@ -7,12 +7,11 @@
 use super::failure::Failure;
 use crate::context::Context;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use mainstay_api::names::olm_v1::OBJECT_FIELD_MANAGER;
+use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, is_kept};
 use mainstay_bundle::render::WebhookServing;
 use mainstay_client::{Cluster, DeleteOptions, Patch, Propagation};
 use mainstay_controller::api_message;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource};
-use mainstay_releases::keeps_resource;
 use serde_json::{Value, json};
 
 /// The label and annotations with which Helm marks the objects of a release. Upstream takes over an
@@ -337,8 +336,7 @@ pub(super) async fn delete(
     let namespace = Some(&*name.namespace).filter(|namespace| !namespace.is_empty());
     let found = cluster.find(resource, namespace, &name.name).await?;
     let Some(found) = found else { return Ok(()) };
-    let metadata = found.fields().get("metadata").and_then(Value::as_object);
-    if metadata.is_some_and(keeps_resource) {
+    if is_kept(&found) {
         return Ok(());
     }
     let options =

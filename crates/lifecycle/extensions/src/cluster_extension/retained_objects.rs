@@ -11,12 +11,11 @@ use crate::account_client::AccountClient;
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::ClusterExtension;
-use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL};
+use mainstay_api::names::olm_v1::{OWNER_KIND_LABEL, OWNER_NAME_LABEL, is_kept};
 use mainstay_client::{Cluster, ObjectList, Patch};
 use mainstay_controller::{WithOperation as _, decision};
 use mainstay_object::{Object, OwnerReference, Resource, builtin};
-use mainstay_releases::keeps_resource;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Takes the kept objects from an extension.
@@ -91,8 +90,7 @@ async fn release_object(
 
 /// The patch that takes an object from its owner; none if the owner has it not, or nothing keeps it.
 pub(crate) fn release_patch(object: &Object, owner: &str) -> Option<Patch> {
-    let metadata = object.fields().get("metadata").and_then(Value::as_object);
-    if !metadata.is_some_and(keeps_resource) {
+    if !is_kept(object) {
         return None;
     }
     let owners = object.owner_references();
