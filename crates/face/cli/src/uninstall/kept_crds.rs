@@ -58,7 +58,7 @@ pub(super) async fn delete_and_keep(
     }
     // A refusal must come before the first change.
     for crd in crds {
-        check_release(cluster, crd, extension, parts).await?;
+        change_crd(cluster, crd, true, |crd| released(crd, extension, parts)).await?;
     }
     if !is_held {
         add_hold(cluster, extension).await?;
@@ -71,7 +71,7 @@ pub(super) async fn delete_and_keep(
         uid: extension.uid().to_owned(),
     };
     for crd in crds {
-        mark_kept(cluster, crd).await?;
+        change_crd(cluster, crd, false, marked).await?;
     }
     if !extension.is_terminating() {
         cluster.delete(&step).await?;
@@ -92,7 +92,7 @@ pub(super) async fn delete_and_keep(
         }
     };
     for crd in crds {
-        release(cluster, crd, extension, parts).await?;
+        change_crd(cluster, crd, false, |crd| released(crd, extension, parts)).await?;
     }
     // A controller that still wrote one of them would have taken it back.
     for crd in crds {
@@ -185,73 +185,40 @@ fn owners_left(crd: &Object, extension: &Object, parts: &ExtensionParts) -> Vec<
     crd.array(&["metadata", "ownerReferences"]).iter().filter(is_other).cloned().collect()
 }
 
-/// The CustomResourceDefinition as it is released.
-fn released(crd: &Object, extension: &Object, parts: &ExtensionParts) -> Object {
-    let mut released = crd.clone();
+/// The CustomResourceDefinition without the extension as owner; none if it is so already.
+fn released(crd: &Object, extension: &Object, parts: &ExtensionParts) -> Option<Object> {
     let owners = owners_left(crd, extension, parts);
+    if owners.len() == owner_count(crd) {
+        return marked(crd);
+    }
+    let mut released = marked(crd).unwrap_or_else(|| crd.clone());
     if owners.is_empty() {
         released.remove(&["metadata", "ownerReferences"]);
     } else {
         released.set(&["metadata", "ownerReferences"], Value::Array(owners));
     }
-    released.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
-    released
+    Some(released)
 }
 
-/// Checks that the account may release a CustomResourceDefinition.
-async fn check_release(
+/// The CustomResourceDefinition with the annotation that keeps it when its owner goes; none if it has it.
+fn marked(crd: &Object) -> Option<Object> {
+    let mut marked = crd.clone();
+    marked.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
+    (!is_kept(crd)).then_some(marked)
+}
+
+/// Changes a CustomResourceDefinition, again if it changes meanwhile; not if `edit` returns none.
+async fn change_crd(
     cluster: &impl ClusterWriter,
     crd: &Object,
-    extension: &Object,
-    parts: &ExtensionParts,
+    dry_run: bool,
+    edit: impl Fn(&Object) -> Option<Object>,
 ) -> Result<(), CommandFailure> {
     let mut attempt = 1;
     loop {
-        let released = released(&find_crd(cluster, crd).await?, extension, parts);
+        let Some(changed) = edit(&find_crd(cluster, crd).await?) else { return Ok(()) };
         let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
-        match cluster.write(kind, ObjectWrite::Replace(&released), true).await {
-            Ok(_) => return Ok(()),
-            Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
-            Err(error) => return Err(not_released(crd, error)),
-        }
-    }
-}
-
-/// Writes the annotation that keeps a CustomResourceDefinition when its owner goes.
-async fn mark_kept(cluster: &impl ClusterWriter, crd: &Object) -> Result<(), CommandFailure> {
-    let mut attempt = 1;
-    loop {
-        let mut current = find_crd(cluster, crd).await?;
-        if is_kept(&current) {
-            return Ok(());
-        }
-        current.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
-        let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
-        match cluster.write(kind, ObjectWrite::Replace(&current), false).await {
-            Ok(_) => return Ok(()),
-            Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
-            Err(error) => return Err(not_released(crd, error)),
-        }
-    }
-}
-
-/// Takes a CustomResourceDefinition from the extension.
-async fn release(
-    cluster: &impl ClusterWriter,
-    crd: &Object,
-    extension: &Object,
-    parts: &ExtensionParts,
-) -> Result<(), CommandFailure> {
-    let mut attempt = 1;
-    loop {
-        let current = find_crd(cluster, crd).await?;
-        let is_released = owners_left(&current, extension, parts).len() == owner_count(&current);
-        if is_released && is_kept(&current) {
-            return Ok(());
-        }
-        let released = released(&current, extension, parts);
-        let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
-        match cluster.write(kind, ObjectWrite::Replace(&released), false).await {
+        match cluster.write(kind, ObjectWrite::Replace(&changed), dry_run).await {
             Ok(_) => return Ok(()),
             Err(ClusterWriteError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(not_released(crd, error)),

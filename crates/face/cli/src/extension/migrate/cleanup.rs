@@ -197,16 +197,20 @@ async fn finish_conversion(
         return Ok(());
     }
     let arguments = removal.arguments;
-    if left.is_empty() {
-        let verb = if arguments.dry_run { "would finish" } else { "finishes" };
-        let line = format!("{verb} the conversion to {}", object_text(extension));
-        say(io, arguments.common.output, &line);
-        removal.done.push(format!("mark of the conversion to {}", object_text(extension)));
-    }
     if !arguments.dry_run {
         let named = arguments.system_namespace.as_deref();
         let system = system_namespace(cluster, named).await?;
         finish(cluster, io, extension, &system, arguments.waiting.timeout).await?;
+    }
+    if left.is_empty() {
+        let what = format!("conversion to {}", object_text(extension));
+        let line = if arguments.dry_run {
+            format!("would finish the {what}")
+        } else {
+            format!("{what} finished")
+        };
+        say(io, arguments.common.output, &line);
+        removal.done.push(what);
     }
     for what in left {
         let line = if arguments.dry_run {

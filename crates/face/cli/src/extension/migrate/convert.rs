@@ -431,6 +431,7 @@ pub(super) async fn finish(
     if let Some(subscription) = &subscription {
         change(cluster, io, &SUBSCRIPTION, subscription, frozen).await?;
     }
+    let mut objects = Vec::new();
     if let Some(csv) = &csv {
         let plans = install_plans(cluster, namespace).await?;
         let saved = restored_subscription(extension).map_err(|error| {
@@ -439,21 +440,23 @@ pub(super) async fn finish(
             cause.because(Cause::new(error.to_string()).remedy("restore the annotation"))
         })?;
         let operator = ClassicOperator { subscription: &saved, csv };
-        let (rules, objects) = handed_over(cluster, operator, &plans).await?;
-        label_objects(cluster, io, &objects, name, namespace).await?;
+        let (rules, classic_objects) = handed_over(cluster, operator, &plans).await?;
+        label_objects(cluster, io, &classic_objects, name, namespace).await?;
         wait_until_taken_over(cluster, extension, &rules, timeout).await?;
-        for (kind, object) in objects.iter().filter(|(_, object)| object.namespace().is_empty()) {
+        for (kind, object) in
+            classic_objects.iter().filter(|(_, object)| object.namespace().is_empty())
+        {
             change(cluster, io, kind, object, without_owner_labels).await?;
         }
         // What a bundle does not have is gone by now.
-        let (_, objects) = handed_over(cluster, operator, &plans).await?;
-        if let Some(subscription) = &subscription {
-            delete_subscription(cluster, io, subscription, timeout).await?;
-        }
+        (_, objects) = handed_over(cluster, operator, &plans).await?;
+    }
+    if let Some(subscription) = &subscription {
+        delete_subscription(cluster, io, subscription, timeout).await?;
+    }
+    if let Some(csv) = &csv {
         delete_and_wait(cluster, io, &CLUSTER_SERVICE_VERSION, csv, timeout).await?;
         wait_until_all_exist(cluster, &objects, timeout).await?;
-    } else if let Some(subscription) = &subscription {
-        delete_subscription(cluster, io, subscription, timeout).await?;
     }
     change(cluster, io, &CLUSTER_EXTENSION, extension, finished).await?;
     Ok(())

@@ -4,7 +4,8 @@
 //! finalizer on the ClusterExtension ─► it owns the objects in place of ClusterObjectSets
 //!   ─► deleted ─► its controller stops, the garbage collector waits ─► ClusterObjectSets deleted
 //!   ─► certificates of webhooks deleted, then their Services lose their owner
-//!   ─► ClusterServiceVersion that an interrupted conversion left deleted ─► Subscription as it was ─► OLM classic installs the version over the same objects
+//!   ─► a ClusterServiceVersion that an interrupted conversion left is deleted
+//!   ─► Subscription as it was ─► OLM classic installs the version over the same objects
 //!   ─► the objects lose their owner at OLM v1 ─► the finalizer goes
 //! ```
 

@@ -1,11 +1,13 @@
 //! What controllers still work on, or still need, is left alone.
 
-use super::{assert_done, find, installed, migrate, migrate_on};
+use super::{CSV, assert_done, csv, find, installed, migrate, migrate_on, subscription};
 use mainstay_api::CrdChannel;
 use mainstay_api::names::olm_v1::{
     CONTENT_MANAGER_CACHE_FINALIZER, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
 };
-use mainstay_api::resources::{CLUSTER_EXTENSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
+use mainstay_api::resources::{
+    CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION,
+};
 use mainstay_clitest::DirectCluster;
 use mainstay_extensions::Features;
 use mainstay_object::{Object, Resource, builtin};
@@ -221,4 +223,41 @@ async fn conversion_leaves_what_a_pending_install_plan_of_another_namespace_need
     assert!(!has(&live.cluster, &builtin::CONFIG_MAP, Some("olm"), "large").await);
     assert!(has(&live.cluster, &builtin::CONFIG_MAP, Some("olm"), "shared").await);
     live.shutdown().await;
+}
+
+#[tokio::test]
+async fn csv_that_another_subscription_has_installed_since_stays() {
+    let (cluster, _) = without_controllers().await;
+    let mut csv = object(csv());
+    csv.set(&["metadata", "namespace"], "team".into());
+    cluster.apply(csv).await;
+    let mut other = cluster.apply(object(subscription("other"))).await;
+    other.set(&["status"], json!({"installedCSV": CSV, "lastUpdated": "2026-01-01T00:00:00Z"}));
+    cluster.cluster().update_status(&SUBSCRIPTION, &other).await.unwrap();
+    let cleanup = run(&cluster, "cleanup anvil --system-namespace olm").await;
+    assert_eq!(cleanup.code, 1, "{}{}", cleanup.out, cleanup.err);
+    let why =
+        "Subscription team/other has installed anvil.v1.0.0, which a ClusterExtension replaced";
+    assert!(cleanup.err.contains(why), "{}", cleanup.err);
+    assert!(cleanup.err.contains("mainstay uninstall other -n team"), "{}", cleanup.err);
+    assert!(has(&cluster, &CLUSTER_SERVICE_VERSION, Some("team"), CSV).await);
+    cluster.shutdown().await;
+}
+
+#[tokio::test]
+async fn cleanup_finishes_a_conversion_whose_last_step_is_missing() {
+    const UNFINISHED: &str = "olm.operatorframework.io/migration-unfinished";
+    let (cluster, mut extension) = without_controllers().await;
+    let version = ["spec", "source", "catalog", "version"];
+    extension.set_annotation(UNFINISHED, "true");
+    extension.set(&version, "1.0.0".into());
+    cluster.cluster().update(&CLUSTER_EXTENSION, &extension).await.unwrap();
+    let preview = run(&cluster, "cleanup anvil --system-namespace olm --dry-run").await;
+    assert_eq!(preview.out, "would finish the conversion to ClusterExtension anvil\n");
+    let cleanup = run(&cluster, "cleanup anvil --system-namespace olm").await;
+    assert_done(&cleanup);
+    assert_eq!(cleanup.out, "conversion to ClusterExtension anvil finished\n");
+    let finished = cluster.cluster().get(&CLUSTER_EXTENSION, None, "anvil").await.unwrap();
+    assert_eq!((finished.annotation(UNFINISHED), finished.str(&version)), (None, None));
+    cluster.shutdown().await;
 }

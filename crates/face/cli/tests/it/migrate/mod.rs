@@ -130,6 +130,18 @@ async fn installed(features: Features) -> LiveCluster {
     live
 }
 
+/// A Subscription of the package `anvil`.
+fn subscription(name: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {
+            "name": "anvil", "channel": "stable",
+            "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
+        },
+    })
+}
+
 /// A cluster with a Subscription with more fields.
 async fn subscribed(features: Features, more: Value) -> LiveCluster {
     subscribed_to(&manifests(), features, more).await
@@ -147,21 +159,14 @@ async fn subscribed_to(
     let mut files = vec![("metadata/annotations.yaml", annotations.to_string())];
     files.extend(manifests.iter().map(|(path, manifest)| (*path, manifest.to_string())));
     let live = LiveCluster::start(features, &documents(manifests), &[(IMAGE, &files)]).await;
-    let mut spec = json!({
-        "name": "anvil", "channel": "stable",
-        "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
-    });
-    spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+    let mut subscription = subscription("anvil");
+    subscription["spec"].as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
     for manifest in [
         json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": "og", "namespace": "team"}, "spec": {},
         }),
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-            "metadata": {"name": "anvil", "namespace": "team"},
-            "spec": spec,
-        }),
+        subscription,
     ] {
         live.cluster.apply(Object::from_value(manifest).unwrap()).await;
     }
@@ -469,6 +474,7 @@ async fn killed_conversion_can_be_undone_without_install_plans() {
 async fn undo_after_each_write(deletes_plans: bool) {
     let live = installed(Features::default()).await;
     let before = identities(&live).await;
+    let mut lost_only_its_subscription = false;
     for writes in 1..100 {
         if deletes_plans {
             let (cluster, all) = (live.cluster.cluster(), ObjectList::default());
@@ -482,6 +488,17 @@ async fn undo_after_each_write(deletes_plans: bool) {
         live.commands.limit_writes(usize::MAX);
         let is_over = convert.code == 0;
         assert!(is_over || convert.err.contains("killed"), "{}", convert.err);
+        if find(&live, &SUBSCRIPTION, "anvil").await.is_none()
+            && find(&live, &CLUSTER_SERVICE_VERSION, CSV).await.is_some()
+        {
+            lost_only_its_subscription = true;
+            let check = migrate(&live, "check anvil -n team").await;
+            let state =
+                "team/anvil: Conflict: the conversion to ClusterExtension anvil has not ended";
+            assert!(check.out.starts_with(state), "{}", check.out);
+            // As a GitOps controller would.
+            live.cluster.apply(Object::from_value(subscription("anvil")).unwrap()).await;
+        }
         assert_done(&migrate(&live, "rollback anvil --acknowledge-installed").await);
         wait_for_classic(&live).await;
         assert_eq!(identities(&live).await, before, "after {writes} writes");
@@ -496,6 +513,7 @@ async fn undo_after_each_write(deletes_plans: bool) {
         }
         if is_over {
             assert!(writes >= 8, "{writes}");
+            assert!(lost_only_its_subscription);
             return live.shutdown().await;
         }
     }
