@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use clap::Args;
+use mainstay_conformance_harness::Share;
 use mainstay_conformance_olmv1::cases::differences::{CaseSelection, ExpectedDifferences};
 use mainstay_conformance_olmv1::cases::{self, CaseClusters, case, report, run};
 use std::path::PathBuf;
@@ -22,9 +23,10 @@ pub(crate) struct ExtensionCases {
     /// deleted.
     #[arg(long, conflicts_with = "jobs")]
     kubeconfig: Option<PathBuf>,
-    /// Run one third of the cases: every third one, beginning with case N.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=3), value_name = "N", conflicts_with = "case")]
-    third: Option<u8>,
+    /// Only every N-th case, beginning with the K-th: `K/N`. Each case is in exactly one of the N
+    /// shares.
+    #[arg(long, value_name = "K/N", conflicts_with = "case")]
+    share: Option<Share>,
     /// Print listed differences too.
     #[arg(long)]
     show: bool,
@@ -57,8 +59,8 @@ pub(crate) async fn run(options: &ExtensionCases, limit: usize) -> anyhow::Resul
     } else {
         all.retain(|case| options.case.iter().any(|name| matches(name, case)));
     }
-    if let Some(third) = options.third {
-        all = all.into_iter().skip(usize::from(third) - 1).step_by(3).collect();
+    if let Some(share) = options.share {
+        all = share.of(all);
     }
     if all.is_empty() {
         bail!("no case is selected by that");
@@ -75,7 +77,7 @@ pub(crate) async fn run(options: &ExtensionCases, limit: usize) -> anyhow::Resul
     }
     print!("{}", report::totals(&results));
     let complete = options.case.is_empty() && options.answers.is_none();
-    let selection = match (complete, options.third) {
+    let selection = match (complete, options.share) {
         (true, None) => CaseSelection::All,
         (true, Some(_)) => CaseSelection::Short,
         (false, _) => CaseSelection::Named,

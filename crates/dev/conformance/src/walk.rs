@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use mainstay_conformance_harness::Share;
 use mainstay_conformance_walks as walk;
 use mainstay_extensions::TrustMode;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(crate) struct Walks {
     /// Only every N-th package, beginning with the K-th: `K/N`. Each package is in exactly one of
     /// the N shares.
     #[arg(long, value_name = "K/N", conflicts_with = "package")]
-    share: Option<walk::Share>,
+    share: Option<Share>,
     /// Uninstall each package too, and fail unless the cluster is as before, except for allowed
     /// leftovers.
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! What comparisons with originals share: the commands of recorded cases ([`kubectl`]), and list
-//! files: parsing, name patterns, and the limit on exceptions.
+//! files: parsing, name patterns, and the limit on exceptions. A run that takes too long is split
+//! into [`Share`]s.
 //!
 //! A comparison checks our outputs against recorded ones of an original. Beside it are lists of
 //! expected differences, cases out of scope, and assertions about requirements. A list has one
@@ -7,6 +8,9 @@
 //! excuse many cases: [`exceeds`] is the limit.
 
 pub mod kubectl;
+mod share;
+
+pub use share::Share;
 
 use anyhow::Context;
 use regex::Regex;

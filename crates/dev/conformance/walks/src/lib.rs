@@ -30,7 +30,6 @@ mod leftovers;
 mod migrations;
 mod package_walk;
 mod round_trip;
-mod share;
 mod table;
 mod uninstall;
 mod upgrade_path;
@@ -42,7 +41,6 @@ pub use extensions::{
     extension_table, walk_extensions,
 };
 pub use migrations::{MigrationWalk, Obstacle, migration_faults, migration_table, walk_migrations};
-pub use share::Share;
 pub use table::table;
 pub use upgrade_path::{ChannelSegment, UpgradePath};
 pub use walk_cluster::ExistingCluster;

@@ -1,8 +1,8 @@
-//! Shares of all packages: a check that takes too long is split into several runs.
+//! Shares of all inputs: a check that takes too long is split into several runs.
 
 use std::str::FromStr;
 
-/// Every `of`-th package, beginning with the `number`-th; written `NUMBER/OF`.
+/// Every `of`-th input, beginning with the `number`-th; written `NUMBER/OF`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     number: usize,
@@ -23,7 +23,7 @@ impl FromStr for Share {
 }
 
 impl Share {
-    /// The packages of this share, in their order.
+    /// The inputs of this share, in their order.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         all.into_iter().skip(self.number - 1).step_by(self.of).collect()
     }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_package_is_in_exactly_one_share() {
+    fn each_input_is_in_exactly_one_share() {
         let mut all: Vec<usize> = ["1/3", "2/3", "3/3"]
             .iter()
             .flat_map(|share| share.parse::<Share>().unwrap().of((0..10).collect()))
