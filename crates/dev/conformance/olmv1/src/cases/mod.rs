@@ -36,6 +36,7 @@ pub mod report;
 pub mod run;
 mod secrets;
 mod system;
+mod unready_pods;
 mod webhook;
 
 pub use system::CaseClusters;

@@ -1,12 +1,15 @@
 //! Cases on an existing cluster, with the controllers in this process. The controllers have the
 //! permissions of their subsystem only.
 //!
-//! All cases share the cluster, one after the other. Before a case, everything of OLM v1 is deleted, and
-//! the CRDs of the case's channel are applied:
+//! All cases share the cluster, one after the other. Before a case, everything of OLM v1 is deleted but
+//! the CRDs of the case's channel, which are applied:
 //!
 //! ```text
-//! delete objects, CRDs, Secrets, … of the system namespace ─► apply permissions, CRDs ─► wait until served
+//! delete objects, other CRDs, Secrets, … of the system namespace ─► apply permissions, CRDs ─► wait until served
 //! ```
+//!
+//! CRDs stay because a garbage collector learns of new ones half a minute later only. Until then, the
+//! objects of a deleted ClusterExtension outlive it.
 //!
 //! So the cluster must serve this purpose only. A label on the system namespace says so; a cluster with
 //! the CRDs of OLM v1 and without the label is refused.
@@ -15,6 +18,7 @@ use super::case::Case;
 use super::controllers::{CaseControllers, features};
 use super::network::CaseNetwork;
 use super::system::{CaseSystem, SYSTEM_NAMESPACE, cert_manager, crds};
+use super::unready_pods::keep_unready;
 use anyhow::{Context, bail};
 use futures::future::{BoxFuture, try_join_all};
 use mainstay_api::resources;
@@ -88,6 +92,15 @@ async fn refuse_other_purpose(cluster: &Cluster) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A cluster that cases share.
+#[derive(Clone)]
+pub struct ExistingCluster {
+    /// A client with an administrator's permissions.
+    pub(super) cluster: Cluster,
+    /// The time until its garbage collector knows new CRDs.
+    pub(super) collector_delay: Duration,
+}
+
 /// An existing cluster, and controllers in this process.
 pub(super) struct RemoteSystem {
     cluster: Cluster,
@@ -101,13 +114,16 @@ impl RemoteSystem {
     pub(super) async fn of(
         case: &Case,
         network: &CaseNetwork,
-        cluster: Cluster,
+        existing: ExistingCluster,
     ) -> anyhow::Result<Self> {
-        clear(&cluster, &case.namespaces).await?;
-        let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT)?;
+        let ExistingCluster { cluster, collector_delay } = existing;
         let mut crds = crds(case);
         crds.extend(cert_manager());
-        prepare(&cluster, &restricted, crds, features(case)).await?;
+        clear(&cluster, &case.namespaces, &crds).await?;
+        let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT)?;
+        if prepare(&cluster, &restricted, &crds, features(case)).await? {
+            tokio::time::sleep(collector_delay).await;
+        }
         let controllers = CaseControllers::of(case, network, &restricted, Clock::system())?;
         let mut namespaces = case.namespaces.clone();
         namespaces.push(SYSTEM_NAMESPACE.to_owned());
@@ -115,11 +131,15 @@ impl RemoteSystem {
     }
 }
 
-/// Deletes everything of OLM v1 and these namespaces, and returns once it is gone.
-async fn clear(cluster: &Cluster, namespaces: &[String]) -> anyhow::Result<()> {
+/// Deletes these namespaces and everything of OLM v1 but these CRDs, and returns once it is gone.
+async fn clear(
+    cluster: &Cluster,
+    namespaces: &[String],
+    kept_crds: &[Object],
+) -> anyhow::Result<()> {
     let mut remaining = Vec::new();
     for _ in 0..MAX_POLLS {
-        remaining = delete_remaining(cluster, namespaces).await?;
+        remaining = delete_remaining(cluster, namespaces, kept_crds).await?;
         if remaining.is_empty() {
             return Ok(());
         }
@@ -129,7 +149,11 @@ async fn clear(cluster: &Cluster, namespaces: &[String]) -> anyhow::Result<()> {
 }
 
 /// Deletes what is there, and returns the names of what may still be there.
-async fn delete_remaining(cluster: &Cluster, namespaces: &[String]) -> anyhow::Result<Vec<String>> {
+async fn delete_remaining(
+    cluster: &Cluster,
+    namespaces: &[String],
+    kept_crds: &[Object],
+) -> anyhow::Result<Vec<String>> {
     let mut remaining = Vec::new();
     for kind in &KINDS {
         let name = kind.group_resource();
@@ -138,18 +162,20 @@ async fn delete_remaining(cluster: &Cluster, namespaces: &[String]) -> anyhow::R
             continue;
         }
         let objects = delete_all(cluster, kind, None).await?;
-        // A CRD that is deleted before its objects waits for them in steps of five seconds.
-        if objects.is_empty() {
-            cluster.ensure_deleted(crds, None, &name, &DeleteOptions::default()).await?;
+        if !kept_crds.iter().any(|crd| crd.name() == name) {
+            // A CRD that is deleted before its objects waits for them in steps of five seconds.
+            if objects.is_empty() {
+                cluster.ensure_deleted(crds, None, &name, &DeleteOptions::default()).await?;
+            }
+            remaining.push(name);
         }
         remaining.extend(objects);
-        remaining.push(name);
     }
     for kind in &NAMESPACED_KINDS {
         remaining.extend(delete_all(cluster, kind, Some(SYSTEM_NAMESPACE)).await?);
     }
     if remaining.is_empty() {
-        remaining.extend(delete_of_bundles(cluster).await?);
+        remaining.extend(delete_of_bundles(cluster, kept_crds).await?);
     }
     for kind in &KINDS {
         let about = ObjectList::fields(format!("involvedObject.kind={}", kind.kind));
@@ -168,7 +194,7 @@ async fn delete_remaining(cluster: &Cluster, namespaces: &[String]) -> anyhow::R
 
 /// Deletes the objects of the cluster that bundles or cases wrote, and returns their names. What belongs
 /// to an extension goes with it, a moment later. What was there before the system namespace stays.
-async fn delete_of_bundles(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
+async fn delete_of_bundles(cluster: &Cluster, kept_crds: &[Object]) -> anyhow::Result<Vec<String>> {
     let mut deleted = Vec::new();
     let Some(system) = cluster.find(&NAMESPACE, None, SYSTEM_NAMESPACE).await? else {
         return Ok(deleted);
@@ -179,6 +205,7 @@ async fn delete_of_bundles(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
             let name = object.name();
             if object.label(BOOTSTRAPPING).is_some()
                 || name == PERMISSIONS
+                || kept_crds.iter().any(|crd| crd.name() == name)
                 || object.creation_timestamp() < first
             {
                 continue;
@@ -229,31 +256,34 @@ async fn list(
     }
 }
 
-/// Creates the system namespace, the permissions of the controllers and the CRDs, and returns once they
-/// take effect.
+/// Creates the system namespace, the policy about unready pods, the permissions of the controllers and
+/// the CRDs, and returns once the latter take effect: whether a CRD is new.
 async fn prepare(
     cluster: &Cluster,
     restricted: &Cluster,
-    crds: Vec<Object>,
+    crds: &[Object],
     features: Features,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let namespace = Object::from_value(json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": SYSTEM_NAMESPACE, "labels": {LABEL: "true"}},
     }))?;
     cluster.apply(&NAMESPACE, &namespace, FIELD_MANAGER).await?;
+    keep_unready(cluster, FIELD_MANAGER).await?;
     let [role, binding] = permissions(features)?;
     cluster.apply(&CLUSTER_ROLE, &role, FIELD_MANAGER).await?;
     cluster.apply(&CLUSTER_ROLE_BINDING, &binding, FIELD_MANAGER).await?;
-    for crd in &crds {
+    let mut is_new = false;
+    for crd in crds {
+        is_new |= cluster.find(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await?.is_none();
         let applied = cluster.apply(&CUSTOM_RESOURCE_DEFINITION, crd, FIELD_MANAGER).await;
         applied.with_context(|| format!("apply the CRD {}", crd.name()))?;
     }
     let mut missing = Vec::new();
     for _ in 0..MAX_POLLS {
-        missing = ineffective(cluster, restricted, &crds).await?;
+        missing = ineffective(cluster, restricted, crds).await?;
         if missing.is_empty() {
-            return Ok(());
+            return Ok(is_new);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
@@ -353,6 +383,10 @@ mod tests {
         Object::from_value(value).unwrap()
     }
 
+    fn existing(cluster: &Cluster) -> ExistingCluster {
+        ExistingCluster { cluster: cluster.clone(), collector_delay: Duration::ZERO }
+    }
+
     fn catalog() -> Object {
         object(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
@@ -374,18 +408,18 @@ mod tests {
         let cluster = server.cluster();
         let network = CaseNetwork::start().await.unwrap();
         let case = Case::default();
-        RemoteSystem::of(&case, &network, cluster.clone()).await.unwrap();
+        RemoteSystem::of(&case, &network, existing(cluster)).await.unwrap();
         cluster.create(&resources::CLUSTER_CATALOG, &catalog()).await.unwrap();
         let (secret, config) = (namespaced("v1", "Secret"), namespaced("v1", "ConfigMap"));
         let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT).unwrap();
         assert!(restricted.create(&CONFIG_MAP, &config).await.unwrap_err().is_forbidden());
         cluster.create(&SECRET, &secret).await.unwrap();
         refuse_other_purpose(cluster).await.unwrap();
-        RemoteSystem::of(&case, &network, cluster.clone()).await.unwrap();
+        RemoteSystem::of(&case, &network, existing(cluster)).await.unwrap();
         let catalogs = list(cluster, &resources::CLUSTER_CATALOG, None).await.unwrap();
         let secrets = list(cluster, &SECRET, Some(SYSTEM_NAMESPACE)).await.unwrap();
         assert_eq!((catalogs.len(), secrets.len()), (0, 0));
-        clear(cluster, &[SYSTEM_NAMESPACE.to_owned()]).await.unwrap();
+        clear(cluster, &[SYSTEM_NAMESPACE.to_owned()], &[]).await.unwrap();
         assert!(list(cluster, &resources::CLUSTER_CATALOG, None).await.unwrap().is_empty());
         server.shutdown().await;
     }
@@ -408,7 +442,7 @@ mod tests {
         let server = TestCluster::start().await;
         let cluster = server.cluster();
         let network = CaseNetwork::start().await.unwrap();
-        let system = RemoteSystem::of(&Case::default(), &network, cluster.clone()).await.unwrap();
+        let system = RemoteSystem::of(&Case::default(), &network, existing(cluster)).await.unwrap();
         let empty = system.revision().await.unwrap();
         cluster.create(&LEASE, &namespaced("coordination.k8s.io/v1", "Lease")).await.unwrap();
         assert_eq!(system.revision().await.unwrap(), empty);

@@ -1,7 +1,7 @@
 //! Runs cases, each in a cluster of its own or all on an existing one.
 
 use super::CaseClusters;
-use super::case::Case;
+use super::case::{Case, FeatureProfile};
 use super::compare::Difference;
 use super::differences::ExpectedDifferences;
 use super::replay::CaseReplay;
@@ -80,12 +80,16 @@ pub fn jobs() -> usize {
 /// Runs and compares cases, at most `limit` at a time, or one if they share a cluster. `report_case` is
 /// called for each case when it is done.
 pub async fn run_cases(
-    cases: Vec<Case>,
+    mut cases: Vec<Case>,
     clusters: &CaseClusters,
     lists: &Arc<ExpectedDifferences>,
     limit: usize,
     report_case: impl Fn(&CaseResult),
 ) -> Vec<CaseResult> {
+    if !clusters.are_independent() {
+        // The CRDs change once only.
+        cases.sort_by_key(|case| case.profile != FeatureProfile::Standard);
+    }
     let running = cases.into_iter().map(|case| {
         let (clusters, lists) = (clusters.clone(), Arc::clone(lists));
         async move {

@@ -3,7 +3,7 @@
 use super::case::{Case, FeatureProfile};
 use super::controllers::CaseControllers;
 use super::network::CaseNetwork;
-use super::remote::{self, RemoteSystem};
+use super::remote::{self, ExistingCluster, RemoteSystem};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use mainstay_api::CrdChannel;
@@ -12,11 +12,15 @@ use mainstay_object::Object;
 use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::json;
 use std::path::Path;
+use std::time::Duration;
 
 /// The Kubernetes version that the recorded server reported.
 const VERSION: &str = "v1.35.0+simulated.answers";
 /// The pod label with which recorded pods ask to fail.
-const BEHAVIOUR_LABEL: &str = "answers.test/behave";
+pub(super) const BEHAVIOUR_LABEL: &str = "answers.test/behave";
+/// The time until the garbage collector of an existing cluster knows new CRDs: Kubernetes looks for
+/// them every 30 seconds.
+const COLLECTOR_DELAY: Duration = Duration::from_secs(40);
 /// The namespace of the lifecycle system.
 pub(super) const SYSTEM_NAMESPACE: &str = "olmv1-system";
 
@@ -50,7 +54,7 @@ pub enum CaseClusters {
     #[default]
     InProcess,
     /// All cases run on one existing cluster, one after the other.
-    Existing(Box<Cluster>),
+    Existing(Box<ExistingCluster>),
 }
 
 impl CaseClusters {
@@ -61,7 +65,9 @@ impl CaseClusters {
     /// The kubeconfig cannot be read, the server does not respond, or the cluster has the CRDs of OLM v1
     /// for another purpose.
     pub async fn existing(kubeconfig: &Path) -> anyhow::Result<Self> {
-        Ok(Self::Existing(Box::new(remote::connect(kubeconfig).await?)))
+        let cluster = remote::connect(kubeconfig).await?;
+        let existing = ExistingCluster { cluster, collector_delay: COLLECTOR_DELAY };
+        Ok(Self::Existing(Box::new(existing)))
     }
 
     /// Whether cases can run at the same time.
@@ -77,8 +83,8 @@ impl CaseClusters {
     ) -> anyhow::Result<Box<dyn CaseSystem>> {
         Ok(match self {
             Self::InProcess => Box::new(InProcessSystem::of(case, network).await?),
-            Self::Existing(cluster) => {
-                Box::new(RemoteSystem::of(case, network, cluster.as_ref().clone()).await?)
+            Self::Existing(existing) => {
+                Box::new(RemoteSystem::of(case, network, existing.as_ref().clone()).await?)
             }
         })
     }
