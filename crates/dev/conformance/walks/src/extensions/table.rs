@@ -63,7 +63,7 @@ const INTRODUCTION: &str = "# Walks of published packages with OLM v1
 This page shows what happened when each package of two published sets of operators was installed as a ClusterExtension, upgraded and
 deleted. [walks.md](walks.md) describes the two sets, and shows the same packages with OLM classic.
 
-Each package has two clusters of its own, one for each [trust mode](administrators.md#with-whose-permissions-objects-are-written), with a
+Each package has two clusters of its own, one for each [trust mode](extensions.md#with-whose-permissions-objects-are-written), with a
 ClusterCatalog and images of its bundles. They have the kinds `ServiceMonitor` and `PrometheusRule`, unless the package contains them, and
 no cert-manager. On each cluster:
 

@@ -57,7 +57,7 @@ const INTRODUCTION: &str = "
 *Written by `mainstay-conformance walk --migrations --table docs/migration-walks.md`; do not edit.*
 
 This page shows what happened when published packages were moved from OLM classic to OLM v1 and back, with
-[`mainstay extension migrate`](administrators.md#from-olm-classic-to-olm-v1). [walks.md](walks.md) describes the catalogs.
+[`mainstay extension migrate`](extensions.md#from-olm-classic-to-olm-v1). [walks.md](walks.md) describes the catalogs.
 
 Each package has a cluster of its own, with the controllers of both systems, and with a CatalogSource and a ClusterCatalog of the same
 content. It has the kinds `ServiceMonitor` and `PrometheusRule`, unless the package contains them.

@@ -119,7 +119,7 @@ impl Environment {
             std::fs::write(path, text).expect("a file");
         };
         match page {
-            "docs/administrators.md" | "docs/catalogs.md" => {
+            "docs/administrators.md" | "docs/catalogs.md" | "docs/extensions.md" => {
                 copy(Path::new(SAMPLE), &work.join("my-catalog"));
                 copy(&kiwi, &work.join("my-bundle"));
                 for name in ["kiwi", "my-bundle"] {

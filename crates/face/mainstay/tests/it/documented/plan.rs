@@ -32,6 +32,7 @@ const DATA: &str = "it needs the published catalog: MAINSTAY_TESTDATA is not set
 
 const README: &str = "README.md";
 const ADMINISTRATORS: &str = "docs/administrators.md";
+const EXTENSIONS: &str = "docs/extensions.md";
 const CATALOGS: &str = "docs/catalogs.md";
 const PERFORMANCE: &str = "docs/performance.md";
 const RESOLVING: &str = "docs/resolving.md";
@@ -50,25 +51,25 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     (ADMINISTRATORS, "REGISTRY_AUTH_FILE", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "docker", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay image copy oci:layout:v2", Skipped(READERS_OWN)),
-    (ADMINISTRATORS, "mainstay extension migrate", Skipped(READERS_OWN)),
-    // The names of extensions that the reader installed from images.
-    (ADMINISTRATORS, "mainstay uninstall clusterextension/NAME", Skipped(READERS_OWN)),
-    (ADMINISTRATORS, "mainstay extension install NAME", Skipped(READERS_OWN)),
-    (ADMINISTRATORS, "mainstay why clusterextension/kiwi", Skipped(READERS_OWN)),
     (
         ADMINISTRATORS,
         "kubectl get packagemanifests -n team-a -l catalog=mine -w",
         Skipped(ENDS_ON_CTRL_C),
     ),
-    (ADMINISTRATORS, "BASE=", Skipped(READERS_OWN)),
-    (ADMINISTRATORS, "curl --cacert", Skipped(READERS_OWN)),
-    // A catalog from the network may not be served.
-    (ADMINISTRATORS, "mainstay catalog search", Exits(&[0, 1])),
     (ADMINISTRATORS, "kubectl patch installplan install-abcde", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "kubectl patch subscription NAME", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay why subscription/lighthouse", Exits(&[3])),
     (ADMINISTRATORS, "python3 -m http.server", RunsToTheEndOfThePage("Serving HTTP")),
     (ADMINISTRATORS, "kubectl port-forward", RunsToTheEndOfThePage("Forwarding from")),
+    (EXTENSIONS, "mainstay extension migrate", Skipped(READERS_OWN)),
+    // The names of extensions that the reader installed from images.
+    (EXTENSIONS, "mainstay uninstall clusterextension/NAME", Skipped(READERS_OWN)),
+    (EXTENSIONS, "mainstay extension install NAME", Skipped(READERS_OWN)),
+    (EXTENSIONS, "mainstay why clusterextension/kiwi", Skipped(READERS_OWN)),
+    (EXTENSIONS, "BASE=", Skipped(READERS_OWN)),
+    (EXTENSIONS, "curl --cacert", Skipped(READERS_OWN)),
+    // A catalog from the network may not be served.
+    (EXTENSIONS, "mainstay catalog search", Exits(&[0, 1])),
     (CATALOGS, "opm render ./my-catalog ./my-bundle example.com", Skipped(NETWORK)),
     (CATALOGS, "opm alpha bundle validate", Skipped(NETWORK)),
     (CATALOGS, "opm alpha bundle unpack", Skipped(NETWORK)),
