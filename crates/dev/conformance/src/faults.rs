@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
+use mainstay_conformance_harness::Share;
 use mainstay_conformance_kubernetes::differences::Differences;
 use mainstay_conformance_kubernetes::scenario::Scenario;
 use std::path::Path;
@@ -19,6 +20,10 @@ pub(crate) struct WhichFaults {
     /// Only faults whose name contains this.
     #[arg(long)]
     name: Option<String>,
+    /// Only every N-th fault, beginning with the K-th: `K/N`. Each fault is in exactly one of the N
+    /// shares.
+    #[arg(long, value_name = "K/N")]
+    share: Option<Share>,
     /// Run only the scenario or test that the list names for each fault, instead of all until one
     /// detects it.
     #[arg(long)]
@@ -68,7 +73,10 @@ pub(crate) async fn run(
                 None => true,
             }
     };
-    let selected: Vec<&SeededFault> = all_faults.iter().filter(is_selected).collect();
+    let mut selected: Vec<&SeededFault> = all_faults.iter().filter(is_selected).collect();
+    if let Some(share) = options.share {
+        selected = share.of(selected);
+    }
     if selected.is_empty() {
         bail!("no fault is meant by that");
     }
