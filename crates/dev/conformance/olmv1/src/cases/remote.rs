@@ -409,6 +409,12 @@ mod tests {
         let network = CaseNetwork::start().await.unwrap();
         let case = Case::default();
         RemoteSystem::of(&case, &network, existing(cluster)).await.unwrap();
+        let uid_of_crd = async || {
+            let name = resources::CLUSTER_CATALOG.group_resource();
+            let crd = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, &name).await.unwrap();
+            crd.uid().to_owned()
+        };
+        let uid = uid_of_crd().await;
         cluster.create(&resources::CLUSTER_CATALOG, &catalog()).await.unwrap();
         let (secret, config) = (namespaced("v1", "Secret"), namespaced("v1", "ConfigMap"));
         let restricted = cluster.clone().impersonating(SYSTEM_NAMESPACE, ACCOUNT).unwrap();
@@ -419,6 +425,8 @@ mod tests {
         let catalogs = list(cluster, &resources::CLUSTER_CATALOG, None).await.unwrap();
         let secrets = list(cluster, &SECRET, Some(SYSTEM_NAMESPACE)).await.unwrap();
         assert_eq!((catalogs.len(), secrets.len()), (0, 0));
+        // The garbage collector knows the CRDs already.
+        assert_eq!(uid_of_crd().await, uid);
         clear(cluster, &[SYSTEM_NAMESPACE.to_owned()], &[]).await.unwrap();
         assert!(list(cluster, &resources::CLUSTER_CATALOG, None).await.unwrap().is_empty());
         server.shutdown().await;

@@ -58,6 +58,8 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     ),
     (ADMINISTRATORS, "kubectl patch installplan install-abcde", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "kubectl patch subscription NAME", Skipped(READERS_OWN)),
+    // An extension that the reader installed.
+    (ADMINISTRATORS, "mainstay why clusterextension/kiwi", Skipped(READERS_OWN)),
     (ADMINISTRATORS, "mainstay why subscription/lighthouse", Exits(&[3])),
     (ADMINISTRATORS, "python3 -m http.server", RunsToTheEndOfThePage("Serving HTTP")),
     (ADMINISTRATORS, "kubectl port-forward", RunsToTheEndOfThePage("Forwarding from")),
@@ -65,7 +67,6 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     // The names of extensions that the reader installed from images.
     (EXTENSIONS, "mainstay uninstall clusterextension/NAME", Skipped(READERS_OWN)),
     (EXTENSIONS, "mainstay extension install NAME", Skipped(READERS_OWN)),
-    (EXTENSIONS, "mainstay why clusterextension/kiwi", Skipped(READERS_OWN)),
     (EXTENSIONS, "BASE=", Skipped(READERS_OWN)),
     (EXTENSIONS, "curl --cacert", Skipped(READERS_OWN)),
     // A catalog from the network may not be served.
