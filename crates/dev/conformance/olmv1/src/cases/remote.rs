@@ -94,7 +94,7 @@ async fn refuse_other_purpose(cluster: &Cluster) -> anyhow::Result<()> {
 
 /// A cluster that cases share.
 #[derive(Clone)]
-pub struct ExistingCluster {
+pub struct SharedCluster {
     /// A client with an administrator's permissions.
     pub(super) cluster: Cluster,
     /// The time until its garbage collector knows new CRDs.
@@ -114,9 +114,9 @@ impl RemoteSystem {
     pub(super) async fn of(
         case: &Case,
         network: &CaseNetwork,
-        existing: ExistingCluster,
+        existing: SharedCluster,
     ) -> anyhow::Result<Self> {
-        let ExistingCluster { cluster, collector_delay } = existing;
+        let SharedCluster { cluster, collector_delay } = existing;
         let mut crds = crds(case);
         crds.extend(cert_manager());
         clear(&cluster, &case.namespaces, &crds).await?;
@@ -383,8 +383,8 @@ mod tests {
         Object::from_value(value).unwrap()
     }
 
-    fn existing(cluster: &Cluster) -> ExistingCluster {
-        ExistingCluster { cluster: cluster.clone(), collector_delay: Duration::ZERO }
+    fn existing(cluster: &Cluster) -> SharedCluster {
+        SharedCluster { cluster: cluster.clone(), collector_delay: Duration::ZERO }
     }
 
     fn catalog() -> Object {

@@ -3,7 +3,7 @@
 use super::case::{Case, FeatureProfile};
 use super::controllers::CaseControllers;
 use super::network::CaseNetwork;
-use super::remote::{self, ExistingCluster, RemoteSystem};
+use super::remote::{self, RemoteSystem, SharedCluster};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use mainstay_api::CrdChannel;
@@ -54,7 +54,7 @@ pub enum CaseClusters {
     #[default]
     InProcess,
     /// All cases run on one existing cluster, one after the other.
-    Existing(Box<ExistingCluster>),
+    Existing(Box<SharedCluster>),
 }
 
 impl CaseClusters {
@@ -66,7 +66,7 @@ impl CaseClusters {
     /// for another purpose.
     pub async fn existing(kubeconfig: &Path) -> anyhow::Result<Self> {
         let cluster = remote::connect(kubeconfig).await?;
-        let existing = ExistingCluster { cluster, collector_delay: COLLECTOR_DELAY };
+        let existing = SharedCluster { cluster, collector_delay: COLLECTOR_DELAY };
         Ok(Self::Existing(Box::new(existing)))
     }
 
