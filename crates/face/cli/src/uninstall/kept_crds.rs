@@ -202,9 +202,12 @@ fn released(crd: &Object, extension: &Object, parts: &ExtensionParts) -> Option<
 
 /// The CustomResourceDefinition with the annotation that keeps it when its owner goes; none if it has it.
 fn marked(crd: &Object) -> Option<Object> {
+    if is_kept(crd) {
+        return None;
+    }
     let mut marked = crd.clone();
     marked.set_annotation(RESOURCE_POLICY_ANNOTATION, "keep");
-    (!is_kept(crd)).then_some(marked)
+    Some(marked)
 }
 
 /// Changes a CustomResourceDefinition, again if it changes meanwhile; not if `edit` returns none.
