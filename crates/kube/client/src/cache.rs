@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// A projection without its type, so that the code of all caches is compiled once. The methods of
@@ -61,6 +61,8 @@ struct Entries {
     subscribers: RwLock<Vec<Subscriber>>,
     /// The last received revision; zero before the first list is complete.
     revision: Arc<watch::Sender<u64>>,
+    /// Ends the pause after a failed request.
+    retry: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -135,6 +137,7 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
     /// Starts to list and watch until the token is cancelled. Must be called inside a tokio runtime.
     pub fn start(self, cluster: &Cluster, stop: CancellationToken) -> Cache<T> {
         let revision = Arc::new(watch::Sender::new(0));
+        let retry = Arc::<Notify>::default();
         let entries = Arc::new(Entries {
             project: self.project,
             same: |one, other| one.downcast_ref::<T>() == other.downcast_ref(),
@@ -142,9 +145,10 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
             contents: RwLock::default(),
             subscribers: RwLock::new(self.subscribers),
             revision: Arc::clone(&revision),
+            retry: Arc::clone(&retry),
         });
         let target = Box::new(Arc::clone(&entries));
-        let reflector = Reflector::new(cluster.clone(), self.selection, revision, target);
+        let reflector = Reflector::new(cluster.clone(), self.selection, revision, retry, target);
         reflector.start(stop);
         Cache { entries, projection: PhantomData }
     }
@@ -248,6 +252,12 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
         *self.entries.revision.borrow() > 0
+    }
+
+    /// Ends the pause after a failed request, but not within its first second: for a caller who knows that the
+    /// reason may be gone, such as a missing permission.
+    pub fn retry_now(&self) {
+        self.entries.retry.notify_one();
     }
 
     /// Returns once the cache has everything up to a revision: that of an object *of this

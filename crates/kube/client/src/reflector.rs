@@ -9,13 +9,15 @@ use crate::{Backoff, Cluster, Error, ObjectList, Selection};
 use mainstay_object::{NamespacedName, Object};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The timeout of a silent stream: a little longer than the server keeps one open.
 const STREAM_TIMEOUT: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
 /// The longest delay between attempts.
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
+/// How long each pause lasts that is not shorter anyway.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// The number of objects in a page of a list.
 const PAGE: u32 = 500;
 /// A shorter stream counts as a failure.
@@ -48,6 +50,8 @@ pub(crate) struct Reflector {
     selection: Selection,
     /// The last received revision; zero before the first list is complete.
     revision: Arc<watch::Sender<u64>>,
+    /// Ends the pause after a failed attempt.
+    retry: Arc<Notify>,
     target: Box<dyn ReflectorTarget>,
 }
 
@@ -56,9 +60,10 @@ impl Reflector {
         cluster: Cluster,
         selection: Selection,
         revision: Arc<watch::Sender<u64>>,
+        retry: Arc<Notify>,
         target: Box<dyn ReflectorTarget>,
     ) -> Self {
-        Self { cluster, selection, revision, target }
+        Self { cluster, selection, revision, retry, target }
     }
 
     /// Lists and watches in a task of its own until the token is cancelled. Must be called inside a
@@ -92,10 +97,19 @@ impl Reflector {
                         ?wait,
                         "cannot follow objects, trying again"
                     );
-                    tokio::time::sleep(wait).await;
+                    self.pause(wait).await;
                 }
             }
         }
+    }
+
+    /// Waits before another attempt. [`Cache::retry_now`](crate::Cache::retry_now) ends the pause, but not within its
+    /// first second: callers may call it often.
+    async fn pause(&self, wait: Duration) {
+        let shortest = wait.min(MIN_PAUSE);
+        tokio::time::sleep(shortest).await;
+        // Whichever comes first.
+        let _ = tokio::time::timeout(wait.saturating_sub(shortest), self.retry.notified()).await;
     }
 
     /// Lists all objects page by page, so that only one page of complete objects is in memory. The

@@ -187,3 +187,31 @@ async fn an_unavailable_server_is_retried_with_backoff_for_ever() {
     });
     started.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn pause_after_refusals_ends_once_the_reason_may_be_gone() {
+    let refusals = (0..7).map(|_| ScriptedResponse::Refuse(403, "Forbidden"));
+    let server = Server::new(refusals.chain([ScriptedResponse::List(1, Vec::new())]));
+    let (cache, _) = start(&server);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // The eighth attempt would be after 12.7 s.
+    assert_eq!(server.requests().len(), 7);
+    for _ in 0..100 {
+        cache.retry_now();
+    }
+    tokio::time::timeout(Duration::from_millis(10), cache.synced()).await.unwrap();
+    assert_eq!(server.requests().iter().filter(|verb| *verb == "list").count(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hurry_cannot_make_more_than_an_attempt_a_second() {
+    let server = Server::new((0..100).map(|_| ScriptedResponse::Refuse(403, "Forbidden")));
+    let (cache, _) = start(&server);
+    for _ in 0..100 {
+        cache.retry_now();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // 0.1, 0.2, 0.4 and 0.8 s, then one each second.
+    let attempts = server.requests().len();
+    assert!((11..=13).contains(&attempts), "{attempts}");
+}
