@@ -5,6 +5,7 @@ use mainstay_client::{Cache, CacheBuilder};
 use mainstay_object::{Gvk, Resource};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// One watch for each kind and account. All end with the process; those of an account can be ended before.
@@ -26,19 +27,38 @@ impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
         Self { stop, watches: Mutex::default() }
     }
 
-    /// Watches a kind with the permissions of an account, if that is not done yet.
+    /// Watches a kind with the permissions of an account, if that is not done yet. A watch that has failed so far is
+    /// tried again soon: the account may have the permission now.
+    ///
+    /// `begun` is called once the watch shows all objects. What went before that causes no change of the cache.
     pub(crate) fn watch(
         &self,
         resource: &Resource,
         client: &AccountClient,
         cache: impl FnOnce() -> CacheBuilder<T>,
+        begun: impl FnOnce(&Cache<T>) + Send + 'static,
     ) {
         let key = (resource.gvk(), client.account.clone());
-        self.watches.lock().entry(key).or_insert_with(|| {
-            let stop = self.stop.child_token();
-            let cache = cache().start(&client.cluster, stop.clone());
-            AccountWatch { cache, _stop: stop.drop_guard() }
-        });
+        match self.watches.lock().entry(key) {
+            Entry::Occupied(watch) => {
+                let cache = &watch.get().cache;
+                if !cache.is_synced() {
+                    cache.retry_now();
+                }
+            }
+            Entry::Vacant(place) => {
+                let stop = self.stop.child_token();
+                let cache = cache().start(&client.cluster, stop.clone());
+                let (watch, ended) = (cache.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let synced = ended.run_until_cancelled(watch.synced()).await;
+                    if synced.is_some() {
+                        begun(&watch);
+                    }
+                });
+                place.insert(AccountWatch { cache, _stop: stop.drop_guard() });
+            }
+        }
     }
 
     /// The objects of a kind that an account sees; none if they are not watched.

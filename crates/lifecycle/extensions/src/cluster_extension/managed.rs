@@ -11,7 +11,7 @@ use crate::context::Context;
 use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
 use mainstay_client::{Cache, Changed, Selection};
 use mainstay_controller::Enqueuer;
-use mainstay_object::{NamespacedName, Object, Resource};
+use mainstay_object::{Gvk, NamespacedName, Object, Resource};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -26,10 +26,13 @@ struct ManagedObject {
     digest: u64,
 }
 
+/// Objects as the controller left them; none without a label with the owner.
+type LeftObjects = HashMap<ObjectKey, Option<ManagedObject>>;
+
 /// The watches, and the objects as the controller left them.
 pub(crate) struct ManagedObjects {
     watches: AccountWatches<ManagedObject>,
-    left: Arc<Mutex<HashMap<ObjectKey, u64>>>,
+    left: Arc<Mutex<LeftObjects>>,
     enqueuer: Mutex<Option<Enqueuer<Context>>>,
 }
 
@@ -47,7 +50,7 @@ impl ManagedObjects {
 
     /// Notes an object as the controller left it.
     pub(super) fn note(&self, object: &Object) {
-        self.left.lock().insert(ObjectKey::of(object), digest(object));
+        self.left.lock().insert(ObjectKey::of(object), project(object));
     }
 
     /// Forgets an object that the extension does not have any more.
@@ -57,20 +60,23 @@ impl ManagedObjects {
 
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
-        self.watches.watch(resource, client, || {
+        let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
+        let (kind, left, enqueuer_of_begin) =
+            (resource.gvk(), Arc::clone(&self.left), enqueuer.clone());
+        let begun =
+            move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_begin, &kind, watch, &left.lock());
+        let cache = || {
             let selection = Selection::all(resource.clone())
                 .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
                 .metadata_only();
-            let (left, enqueuer) = (Arc::clone(&self.left), self.enqueuer.lock().clone());
-            let gvk = resource.gvk();
+            let (gvk, left) = (resource.gvk(), Arc::clone(&self.left));
             Cache::builder(selection, project).subscribe(move |change| {
                 let key = ObjectKey { gvk: gvk.clone(), name: change.key.clone() };
-                let left = left.lock().get(&key).copied();
-                if let Some(enqueuer) = &enqueuer {
-                    enqueue(enqueuer, change, left);
-                }
+                let left = left.lock().get(&key).cloned().flatten();
+                enqueue(&enqueuer, change, left.as_ref());
             })
-        });
+        };
+        self.watches.watch(resource, client, cache, begun);
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.
@@ -82,18 +88,23 @@ impl ManagedObjects {
     pub(super) fn are_untouched(&self, account: &str, objects: &BTreeSet<ObjectKey>) -> bool {
         objects.iter().all(|key| {
             let Some(watch) = self.watches.get(&key.gvk, account) else { return false };
-            let current = watch.get(&key.name).map(|object| object.digest);
-            let left = self.left.lock().get(key).copied();
+            let current = watch.get(&key.name);
+            let left = self.left.lock();
+            let Some(left) = left.get(key) else { return false };
             // A watch that has not begun knows nothing.
-            left.is_some() && (current == left || !watch.is_synced())
+            current.as_deref() == left.as_ref() || !watch.is_synced()
         })
     }
 }
 
 /// Enqueues the owner of an object that is not as the controller left it.
-fn enqueue(enqueuer: &Enqueuer<Context>, change: &Changed<'_, ManagedObject>, left: Option<u64>) {
+fn enqueue(
+    enqueuer: &Enqueuer<Context>,
+    change: &Changed<'_, ManagedObject>,
+    left: Option<&ManagedObject>,
+) {
     let now = change.after.map(|object| object.digest);
-    if now.is_some() && now == left {
+    if now.is_some() && now == left.map(|object| object.digest) {
         return;
     }
     let owners: BTreeSet<&Arc<str>> =
@@ -102,6 +113,25 @@ fn enqueue(enqueuer: &Enqueuer<Context>, change: &Changed<'_, ManagedObject>, le
         let key = NamespacedName::cluster(&**owner);
         enqueuer.with(|_, queue| queue.add(key));
     }
+}
+
+/// Enqueues the owners of objects which a watch does not show as it begins: they were deleted, or lost their label,
+/// between the write and the watch.
+fn enqueue_missing(
+    enqueuer: &Enqueuer<Context>,
+    kind: &Gvk,
+    watch: &Cache<ManagedObject>,
+    left: &LeftObjects,
+) {
+    let of_kind = left.iter().filter(|(key, _)| key.gvk == *kind);
+    let missing = of_kind.filter(|(key, _)| watch.get(&key.name).is_none());
+    let owners: BTreeSet<&Arc<str>> =
+        missing.filter_map(|(_, object)| Some(&object.as_ref()?.owner)).collect();
+    enqueuer.with(|_, queue| {
+        for owner in owners {
+            queue.add(NamespacedName::cluster(&**owner));
+        }
+    });
 }
 
 fn project(object: &Object) -> Option<ManagedObject> {

@@ -32,7 +32,7 @@ struct Controller {
     /// status, so they are read from the server.
     unconfirmed: Mutex<HashSet<NamespacedName>>,
     /// The number of consecutive failures of sets whose last reconciliation failed.
-    failures: Mutex<HashMap<NamespacedName, u32>>,
+    failures: Arc<Mutex<HashMap<NamespacedName, u32>>>,
     retry: Backoff,
 }
 
@@ -55,23 +55,59 @@ pub(crate) fn object_set_cache() -> CacheBuilder<ClusterObjectSet> {
 pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration, Duration)) {
     let context = controllers.context();
     let Some(sets) = context.object_sets.clone() else { return };
-    controllers
+    let failures = Arc::<Mutex<HashMap<NamespacedName, u32>>>::default();
+    let mut controller = controllers
         .add("cluster_object_set")
         .workers(WORKERS)
-        .watch(&sets, |_, queue, change| {
+        .watch(&sets, |context, queue, change| {
             if concerns_objects(change) {
                 queue.add(change.key.clone());
+            } else if let Some(set) = change.after
+                && let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL)
+            {
+                // What an earlier revision takes over is no collision for a later one any more.
+                for later in unfinished_revisions(context, extension, set.spec.revision) {
+                    queue.add(later);
+                }
             }
         })
-        .watch_source(|enqueuer| context.object_watches.notify(enqueuer))
-        .reconcile(Controller {
-            context: Arc::clone(&context),
-            sets,
-            rolling_out: Mutex::default(),
-            unconfirmed: Mutex::default(),
-            failures: Mutex::default(),
-            retry: Backoff::new(retry.0, retry.1),
+        .watch_source(|enqueuer| context.object_watches.notify(enqueuer));
+    if let Some(accounts) = &context.approved_accounts {
+        let failures = Arc::clone(&failures);
+        controller = accounts.watch_accounts_with(controller, move |context, queue, extension| {
+            for key in unfinished_revisions(context, extension, 0) {
+                // Permissions take effect with a delay.
+                failures.lock().remove(&key);
+                queue.add(key);
+            }
         });
+    }
+    controller.reconcile(Controller {
+        context: Arc::clone(&context),
+        sets,
+        rolling_out: Mutex::default(),
+        unconfirmed: Mutex::default(),
+        failures,
+        retry: Backoff::new(retry.0, retry.1),
+    });
+}
+
+/// The revisions of an extension after one of them whose objects are not all as they should be.
+fn unfinished_revisions(context: &Context, extension: &str, after: i64) -> Vec<NamespacedName> {
+    let all = context.object_sets.as_ref().map(|sets| sets.indexed(extension)).unwrap_or_default();
+    let later = all.into_iter().filter(|(_, set)| set.spec.revision > after && !is_finished(set));
+    later.map(|(key, _)| key).collect()
+}
+
+/// Whether the status says that all objects are as they should be, or gone.
+fn is_finished(set: &ClusterObjectSet) -> bool {
+    set.status.conditions.iter().any(|condition| {
+        let reason = &*condition.reason;
+        ClusterObjectSetConditionType::Progressing == *condition.kind
+            && (ClusterObjectSetReason::Succeeded == *reason
+                || ClusterObjectSetReason::Archived == *reason)
+            && condition.observed_generation == set.metadata.generation
+    })
 }
 
 /// Whether a change of a set may change its objects. The status that the controller writes itself does not,
@@ -322,13 +358,19 @@ impl Controller {
             }
         }
         self.unconfirmed.lock().remove(&key);
+        let unfinished = match outcome {
+            Outcome::Applied(rollout) => rollout.probe_failures(),
+            _ => None,
+        };
         let (decision, why) = match outcome {
             Outcome::Blocked(why) => ("blocked", &**why),
             Outcome::Failed(why) | Outcome::Invalid(why) => ("retrying", &**why),
             Outcome::Applied(rollout) if rollout.is_complete() => {
                 ("rolled out", "all objects pass their probes")
             }
-            Outcome::Applied(_) => ("rolling out", "a phase is not complete"),
+            Outcome::Applied(_) => {
+                ("rolling out", unfinished.as_deref().unwrap_or("a phase is not complete"))
+            }
             Outcome::Removing => ("removing", "the set is archived"),
             Outcome::Archived => ("removed", "the set is archived"),
         };

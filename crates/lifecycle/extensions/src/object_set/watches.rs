@@ -108,18 +108,20 @@ impl ObjectWatches {
 
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
-        self.watches.watch(resource, client, || {
+        let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
+        let (kind, seen, enqueuer_of_begin) =
+            (resource.gvk(), Arc::clone(&self.seen), enqueuer.clone());
+        let begun =
+            move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_begin, &kind, watch, &seen);
+        let cache = || {
             let selection = Selection::all(resource.clone())
                 .labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"))
                 .metadata_only();
-            let (seen, enqueuer) = (Arc::clone(&self.seen), self.enqueuer.lock().clone());
-            let gvk = resource.gvk();
-            Cache::builder(selection, project).subscribe(move |change| {
-                if let Some(enqueuer) = &enqueuer {
-                    enqueue(enqueuer, &gvk, change, &seen);
-                }
-            })
-        });
+            let (kind, seen) = (resource.gvk(), Arc::clone(&self.seen));
+            Cache::builder(selection, project)
+                .subscribe(move |change| enqueue(&enqueuer, &kind, change, &seen))
+        };
+        self.watches.watch(resource, client, cache, begun);
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.
@@ -170,4 +172,25 @@ fn enqueue(
             });
         }
     }
+}
+
+/// Enqueues the sets that saw objects which a watch does not show as it begins: they were deleted, or lost their
+/// label, between the write and the watch.
+fn enqueue_missing(
+    enqueuer: &Enqueuer<Context>,
+    kind: &Gvk,
+    watch: &Cache<OwnedObject>,
+    seen: &Mutex<SeenObjects>,
+) {
+    let is_missing = |(of, name): &ObjectId| of == kind && watch.get(name).is_none();
+    let sets: Vec<Arc<str>> = {
+        let seen = seen.lock();
+        let sets = seen.iter().filter(|(_, objects)| objects.keys().any(is_missing));
+        sets.map(|(set, _)| Arc::clone(set)).collect()
+    };
+    enqueuer.with(|_, queue| {
+        for set in sets {
+            queue.add(NamespacedName::cluster(&*set));
+        }
+    });
 }

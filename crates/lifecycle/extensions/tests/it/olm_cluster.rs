@@ -38,6 +38,8 @@ pub(crate) struct OlmCluster {
     pub(crate) features: Features,
     /// The clock of the controllers.
     pub(crate) clock: Clock,
+    /// The first and the longest pause of the controllers after a failure.
+    pub(crate) retry: (Duration, Duration),
     folder: TempDir,
     extensions: Option<Extensions>,
 }
@@ -69,6 +71,7 @@ impl OlmCluster {
             folders: BTreeMap::new(),
             uses_registries: false,
             features: Features::default(),
+            retry: (Duration::from_millis(10), Duration::from_millis(200)),
             folder,
             extensions: None,
         }
@@ -109,7 +112,7 @@ impl OlmCluster {
             external_address: "catalogs.example".to_owned(),
             served,
             folders: self.folders.clone(),
-            retry: (Duration::from_millis(10), Duration::from_millis(200)),
+            retry: self.retry,
             features: self.features,
             ..Options::new(self.clock, images, content)
         }

@@ -9,9 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use mainstay_api::resources::{CLUSTER_CATALOG, CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_clock::{Clock, ClockControl};
+use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::{Object, Resource, builtin};
-use mainstay_testkit::{TestCluster, TestClusterSettings};
+use mainstay_testkit::{InjectedFault, TestCluster, TestClusterSettings};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const CONFIG: &Resource = &builtin::CONFIG_MAP;
 
@@ -271,4 +274,36 @@ async fn objects_of_a_late_revision_go_when_it_is_archived() {
     olm.cluster.wait_gone(CONFIG, Some(NAMESPACE), "first").await;
     // shows OLMV1-43
     wait_for_set(&olm, "set", "Progressing", ("False", "Archived")).await;
+}
+
+/// A watch that begins late has no event about an object that went before.
+#[tokio::test]
+async fn object_that_went_before_its_kind_was_watched_is_created_again() {
+    for features in [
+        Features::standard(TrustMode::ClusterAdmin),
+        Features::object_sets(TrustMode::ClusterAdmin),
+    ] {
+        let mut olm = experimental().await;
+        olm.features = features;
+        TestBundle::new("a", "1.0.0").with_configs(&["kept"]).store(&olm);
+        let is_refused = Arc::new(AtomicBool::new(true));
+        let refuses = Arc::clone(&is_refused);
+        let late = olm.cluster.with_faults(move |request| {
+            let is_list = request.target.starts_with("/api/v1/configmaps?");
+            if is_list && refuses.load(Ordering::SeqCst) {
+                InjectedFault::Refused(403)
+            } else {
+                InjectedFault::Pass
+            }
+        });
+        let controllers = olm.controllers_on(&late);
+        controllers.synced().await;
+        serve(&olm, &["1.0.0"]).await;
+        olm.apply_extension("ext", "a", "").await;
+        olm.wait_until_installed("ext", "1.0.0").await;
+        delete(&olm, CONFIG, Some(NAMESPACE), "kept").await;
+        is_refused.store(false, Ordering::SeqCst);
+        olm.cluster.wait_for(CONFIG, Some(NAMESPACE), "kept", |_| true).await;
+        controllers.shutdown().await;
+    }
 }

@@ -1,5 +1,8 @@
 //! Upstream's scenarios of ClusterObjectSets that users write: probes, Secrets, and fields of users.
 
+use crate::approved_accounts::{
+    CLUSTER_ROLE, approve, change_and_wait_until_repaired, rules, with_package,
+};
 use crate::bundles::{TestBundle, crd};
 use crate::extensions::NAMESPACE;
 use crate::object_sets::{apply_set, config, config_map, experimental, wait_for_set};
@@ -7,8 +10,10 @@ use crate::olm_cluster::{OlmCluster, condition, message};
 use crate::scenarios::serve;
 use mainstay_api::resources::CLUSTER_OBJECT_SET;
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
+use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const CLAIM: &Resource = &builtin::PERSISTENT_VOLUME_CLAIM;
 const SUCCEEDED: (&str, &str) = ("True", "Succeeded");
@@ -254,4 +259,28 @@ async fn labels_annotations_and_restarts_of_users_stay() {
     assert!(repaired.get(&template).unwrap().get(restarted).is_some());
     let set = cluster.get(&CLUSTER_OBJECT_SET, None, "ext-1").await.unwrap();
     assert_eq!(condition(&set, "Succeeded").0, "True");
+}
+
+/// After a failure the next attempt may be far away. An approval does not wait for it.
+#[tokio::test]
+async fn approval_reaches_a_revision_that_waits_for_its_next_attempt() {
+    let (mut olm, controllers) = with_package(Features::object_sets(TrustMode::Approved)).await;
+    approve(&olm, rules(&["kept", "dropped"])).await;
+    olm.apply_extension("ext", "a", "").await;
+    olm.wait_until_installed("ext", "1.0.0").await;
+    controllers.shutdown().await;
+    olm.retry = (Duration::from_hours(1), Duration::from_hours(1));
+    let account = olm.cluster.cluster_as_account("olmv1-system", "mainstay");
+    let controllers = olm.controllers_on(&account);
+    controllers.synced().await;
+    // The kinds are watched from now on.
+    change_and_wait_until_repaired(&olm, "1.0.0").await;
+    let (cluster, now) = (olm.cluster.cluster(), DeleteOptions::default());
+    cluster.delete(&builtin::CLUSTER_ROLE, None, "approval", &now).await.unwrap();
+    olm.cluster.wait_gone(&builtin::CLUSTER_ROLE, None, CLUSTER_ROLE).await;
+    cluster.delete(&builtin::CONFIG_MAP, Some(NAMESPACE), "kept", &now).await.unwrap();
+    wait_for_set(&olm, "ext-1", "Progressing", ("True", "Retrying")).await;
+    approve(&olm, rules(&["kept", "dropped"])).await;
+    olm.cluster.wait_for(&builtin::CONFIG_MAP, Some(NAMESPACE), "kept", |_| true).await;
+    controllers.shutdown().await;
 }

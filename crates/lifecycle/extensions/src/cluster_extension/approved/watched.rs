@@ -102,17 +102,28 @@ impl ApprovedAccounts {
         &self,
         mut controller: ControllerBuilder<'c, Context>,
     ) -> ControllerBuilder<'c, Context> {
-        let enqueue = |queue: &KeyQueue, extension: &Arc<str>| {
-            queue.add(NamespacedName::cluster(&**extension));
-        };
         for cache in &self.approvals {
-            controller = controller.watch(cache, move |_, queue, change| {
-                either_side(change).for_each(|approval| enqueue(queue, &approval.extension));
+            controller = controller.watch(cache, |_, queue, change| {
+                for approval in either_side(change) {
+                    queue.add(NamespacedName::cluster(&*approval.extension));
+                }
             });
         }
+        self.watch_accounts_with(controller, |_, queue, extension| {
+            queue.add(NamespacedName::cluster(extension));
+        })
+    }
+
+    /// Calls `enqueue` with the name of the extension for each change of an object of its account.
+    pub(crate) fn watch_accounts_with<'c>(
+        &self,
+        mut controller: ControllerBuilder<'c, Context>,
+        enqueue: impl Fn(&Context, &KeyQueue, &str) + Clone + Send + Sync + 'static,
+    ) -> ControllerBuilder<'c, Context> {
         for cache in &self.objects {
-            controller = controller.watch(cache, move |_, queue, change| {
-                either_side(change).for_each(|object| enqueue(queue, &object.extension));
+            let enqueue = enqueue.clone();
+            controller = controller.watch(cache, move |context, queue, change| {
+                either_side(change).for_each(|object| enqueue(context, queue, &object.extension));
             });
         }
         controller
