@@ -5,6 +5,7 @@ use crate::installed::ClassicOperator;
 use crate::names::{ORIGINAL_MANAGED_BY, ORIGINAL_OWNER};
 use mainstay_api::names;
 use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, MANAGED_BY_VALUE};
+use mainstay_api::resources::CLUSTER_OBJECT_SET;
 use mainstay_object::builtin::{self, addons, openshift};
 use mainstay_object::{Object, Resource};
 use std::collections::BTreeSet;
@@ -158,13 +159,15 @@ impl Handover {
     }
 }
 
-/// The object with Helm's label and annotations of a release; none if it has them. An annotation keeps the
-/// label that it had.
+/// The object with Helm's label and annotations of a release; none if it has them, or if it is taken over already:
+/// a ClusterObjectSet needs its own value of the label. An annotation keeps the label that it had.
 pub fn with_release_labels(object: &Object, extension: &str, namespace: &str) -> Option<Object> {
     let is_labelled = object.label(MANAGED_BY_LABEL) == Some(HELM)
         && object.annotation(RELEASE_NAME) == Some(extension)
         && object.annotation(RELEASE_NAMESPACE) == Some(namespace);
-    if is_labelled {
+    let owners = object.owner_references();
+    let mut owners = owners.iter();
+    if is_labelled || owners.any(|owner| *owner.kind == *CLUSTER_OBJECT_SET.kind) {
         return None;
     }
     let mut object = object.clone();
@@ -294,6 +297,24 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"},
         }));
         assert!(!rules.includes(&foreign), "an object without an owner");
+    }
+
+    #[test]
+    fn object_of_a_cluster_object_set_keeps_its_label() {
+        let taken_over = object(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "name": "c", "namespace": "n",
+                "labels": {MANAGED_BY_LABEL: MANAGED_BY_VALUE},
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "1"},
+                    {
+                        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+                        "name": "tea-1", "uid": "2",
+                    },
+                ],
+            },
+        }));
+        assert_eq!(with_release_labels(&taken_over, "tea", "n"), None);
     }
 
     #[test]
