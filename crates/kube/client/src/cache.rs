@@ -6,7 +6,7 @@
 //!    └──────── 410 ─────────────┘
 //! ```
 
-use crate::reflector::{Listing, Reflector, ReflectorTarget};
+use crate::reflector::{Listing, Reflector, ReflectorState, ReflectorTarget};
 use crate::{Cluster, Selection};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::RwLock;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// A projection without its type, so that the code of all caches is compiled once. The methods of
@@ -59,10 +59,7 @@ struct Entries {
     index: Option<Index>,
     contents: RwLock<Contents>,
     subscribers: RwLock<Vec<Subscriber>>,
-    /// The last received revision; zero before the first list is complete.
-    revision: Arc<watch::Sender<u64>>,
-    /// Ends the pause after a failed request.
-    retry: Arc<Notify>,
+    state: Arc<ReflectorState>,
 }
 
 #[derive(Default)]
@@ -105,7 +102,7 @@ impl CacheSet {
         cache: CacheBuilder<T>,
     ) -> Cache<T> {
         let cache = cache.start(&self.cluster, self.stop.clone());
-        self.revisions.push(cache.entries.revision.subscribe());
+        self.revisions.push(cache.entries.state.revision.subscribe());
         cache
     }
 
@@ -136,19 +133,17 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
 
     /// Starts to list and watch until the token is cancelled. Must be called inside a tokio runtime.
     pub fn start(self, cluster: &Cluster, stop: CancellationToken) -> Cache<T> {
-        let revision = Arc::new(watch::Sender::new(0));
-        let retry = Arc::<Notify>::default();
+        let state = Arc::<ReflectorState>::default();
         let entries = Arc::new(Entries {
             project: self.project,
             same: |one, other| one.downcast_ref::<T>() == other.downcast_ref(),
             index: self.index,
             contents: RwLock::default(),
             subscribers: RwLock::new(self.subscribers),
-            revision: Arc::clone(&revision),
-            retry: Arc::clone(&retry),
+            state: Arc::clone(&state),
         });
         let target = Box::new(Arc::clone(&entries));
-        let reflector = Reflector::new(cluster.clone(), self.selection, revision, retry, target);
+        let reflector = Reflector::new(cluster.clone(), self.selection, state, target);
         reflector.start(stop);
         Cache { entries, projection: PhantomData }
     }
@@ -251,13 +246,25 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
-        *self.entries.revision.borrow() > 0
+        *self.entries.state.revision.borrow() > 0
+    }
+
+    /// Why the last list failed; none if it succeeded, or if none has ended yet.
+    pub fn list_failure(&self) -> Option<Arc<str>> {
+        self.entries.state.list_failure.borrow().clone()
+    }
+
+    /// Returns once a list has failed.
+    pub async fn list_failed(&self) {
+        let mut failure = self.entries.state.list_failure.subscribe();
+        // The sender lives in `self`.
+        let _ = failure.wait_for(Option::is_some).await;
     }
 
     /// Ends the pause after a failed request, but not within its first second: for a caller who knows that the
     /// reason may be gone, such as a missing permission.
     pub fn retry_now(&self) {
-        self.entries.retry.notify_one();
+        self.entries.state.retry.notify_one();
     }
 
     /// Returns once the cache has everything up to a revision: that of an object *of this
@@ -272,13 +279,13 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// Returns once a condition holds that changes of this cache bring about.
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {
-        let mut receiver = self.entries.revision.subscribe();
+        let mut receiver = self.entries.state.revision.subscribe();
         // The sender lives in `self`.
         while !condition() && receiver.changed().await.is_ok() {}
     }
 
     async fn reached(&self, revision: u64) {
-        let mut receiver = self.entries.revision.subscribe();
+        let mut receiver = self.entries.state.revision.subscribe();
         // The sender lives in `self`, so this ends only with success.
         let _ = receiver.wait_for(|current| *current >= revision).await;
     }

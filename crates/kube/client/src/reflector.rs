@@ -41,6 +41,17 @@ pub(crate) trait Listing: Send {
     fn finish(self: Box<Self>);
 }
 
+/// What a reflector and its cache share.
+#[derive(Default)]
+pub(crate) struct ReflectorState {
+    /// The last received revision; zero before the first list is complete.
+    pub(crate) revision: watch::Sender<u64>,
+    /// Why the last list failed; none if it succeeded.
+    pub(crate) list_failure: watch::Sender<Option<Arc<str>>>,
+    /// Ends the pause after a failed attempt.
+    pub(crate) retry: Notify,
+}
+
 /// The last revision of a reflector, and the error that interrupted it.
 type Interrupted = (Option<String>, Error);
 
@@ -48,10 +59,7 @@ type Interrupted = (Option<String>, Error);
 pub(crate) struct Reflector {
     cluster: Cluster,
     selection: Selection,
-    /// The last received revision; zero before the first list is complete.
-    revision: Arc<watch::Sender<u64>>,
-    /// Ends the pause after a failed attempt.
-    retry: Arc<Notify>,
+    state: Arc<ReflectorState>,
     target: Box<dyn ReflectorTarget>,
 }
 
@@ -59,11 +67,10 @@ impl Reflector {
     pub(crate) fn new(
         cluster: Cluster,
         selection: Selection,
-        revision: Arc<watch::Sender<u64>>,
-        retry: Arc<Notify>,
+        state: Arc<ReflectorState>,
         target: Box<dyn ReflectorTarget>,
     ) -> Self {
-        Self { cluster, selection, revision, retry, target }
+        Self { cluster, selection, state, target }
     }
 
     /// Lists and watches in a task of its own until the token is cancelled. Must be called inside a
@@ -79,7 +86,12 @@ impl Reflector {
         let mut position: Option<String> = None;
         loop {
             let outcome = match position.take() {
-                None => self.relist().await,
+                None => {
+                    let listed = self.relist().await;
+                    let failure = listed.as_ref().err().map(|(_, error)| error.to_string().into());
+                    self.state.list_failure.send_replace(failure);
+                    listed
+                }
                 Some(revision) => self.follow(revision, &mut backoff).await,
             };
             match outcome {
@@ -109,7 +121,8 @@ impl Reflector {
         let shortest = wait.min(MIN_PAUSE);
         tokio::time::sleep(shortest).await;
         // Whichever comes first.
-        let _ = tokio::time::timeout(wait.saturating_sub(shortest), self.retry.notified()).await;
+        let _ =
+            tokio::time::timeout(wait.saturating_sub(shortest), self.state.retry.notified()).await;
     }
 
     /// Lists all objects page by page, so that only one page of complete objects is in memory. The
@@ -193,7 +206,7 @@ impl Reflector {
 
     fn progress(&self, revision: &str, synced: bool) {
         let revision: u64 = revision.parse().unwrap_or(u64::from(synced));
-        self.revision.send_if_modified(|current| {
+        self.state.revision.send_if_modified(|current| {
             let newer = *current < revision;
             if newer {
                 *current = revision;
