@@ -61,10 +61,10 @@ impl ManagedObjects {
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
-        let (kind, left, enqueuer_of_begin) =
+        let (kind, left, enqueuer_of_look) =
             (resource.gvk(), Arc::clone(&self.left), enqueuer.clone());
-        let begun =
-            move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_begin, &kind, watch, &left.lock());
+        let look =
+            move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_look, &kind, watch, &left.lock());
         let cache = || {
             let selection = Selection::all(resource.clone())
                 .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
@@ -76,7 +76,7 @@ impl ManagedObjects {
                 enqueue(&enqueuer, change, left.as_ref());
             })
         };
-        self.watches.watch(resource, client, cache, begun);
+        self.watches.watch(resource, client, cache, look);
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.
@@ -91,7 +91,7 @@ impl ManagedObjects {
             let current = watch.get(&key.name);
             let left = self.left.lock();
             let Some(left) = left.get(key) else { return false };
-            // A watch that has not begun knows nothing.
+            // A watch that has not look knows nothing.
             current.as_deref() == left.as_ref() || !watch.is_synced()
         })
     }

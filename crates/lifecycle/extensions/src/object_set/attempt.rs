@@ -257,7 +257,11 @@ pub(super) async fn apply(
         identity: rollout_identity(set, &previous),
     };
     match Box::pin(rollout.run(&content.objects.phases)).await {
-        Ok(rollout) => Outcome::Applied(Box::new(rollout)),
+        Ok(rollout) => match unwatched(context, content) {
+            // No event tells when a phase is complete.
+            Some(why) if !rollout.is_complete() => Outcome::Failed(watch_message(&why)),
+            _ => Outcome::Applied(Box::new(rollout)),
+        },
         Err(message) => Outcome::Failed(message),
     }
 }
@@ -282,6 +286,16 @@ async fn watch(context: &Context, content: &Content) -> Result<(), String> {
         context.object_watches.watch(&resource, &content.client);
     }
     Ok(())
+}
+
+/// Why a kind of a set cannot be watched. The account that the controller keeps gets the permissions for it; they may
+/// only take effect later.
+fn unwatched(context: &Context, content: &Content) -> Option<Arc<str>> {
+    if context.features.trust != TrustMode::ServiceAccount {
+        return None;
+    }
+    let kinds = watched_kinds(&content.objects.phases);
+    context.object_watches.failure(&kinds, &content.client.account)
 }
 
 /// Whether a set is archived.

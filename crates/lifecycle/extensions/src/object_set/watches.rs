@@ -109,10 +109,9 @@ impl ObjectWatches {
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
-        let (kind, seen, enqueuer_of_begin) =
+        let (kind, seen, enqueuer_of_look) =
             (resource.gvk(), Arc::clone(&self.seen), enqueuer.clone());
-        let begun =
-            move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_begin, &kind, watch, &seen);
+        let look = move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_look, &kind, watch, &seen);
         let cache = || {
             let selection = Selection::all(resource.clone())
                 .labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"))
@@ -121,7 +120,12 @@ impl ObjectWatches {
             Cache::builder(selection, project)
                 .subscribe(move |change| enqueue(&enqueuer, &kind, change, &seen))
         };
-        self.watches.watch(resource, client, cache, begun);
+        self.watches.watch(resource, client, cache, look);
+    }
+
+    /// Why one of these kinds cannot be watched with the permissions of an account.
+    pub(super) fn failure(&self, kinds: &[Gvk], account: &str) -> Option<Arc<str>> {
+        kinds.iter().find_map(|kind| self.watches.failure(kind, account))
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.

@@ -4,10 +4,14 @@ use crate::approved_accounts::{
     CLUSTER_ROLE, approve, change_and_wait_until_repaired, rules, with_package,
 };
 use crate::bundles::{TestBundle, crd};
+use crate::cluster_extensions::grant;
 use crate::extensions::NAMESPACE;
 use crate::object_sets::{apply_set, config, config_map, experimental, wait_for_set};
 use crate::olm_cluster::{OlmCluster, condition, message};
 use crate::scenarios::serve;
+use mainstay_api::names::olm_v1::{
+    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+};
 use mainstay_api::resources::CLUSTER_OBJECT_SET;
 use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_extensions::{Features, TrustMode};
@@ -283,4 +287,42 @@ async fn approval_reaches_a_revision_that_waits_for_its_next_attempt() {
     approve(&olm, rules(&["kept", "dropped"])).await;
     olm.cluster.wait_for(&builtin::CONFIG_MAP, Some(NAMESPACE), "kept", |_| true).await;
     controllers.shutdown().await;
+}
+
+/// An account that may write objects but not watch them: the message says so, and the rollout goes on by itself.
+#[tokio::test]
+async fn rollout_with_an_account_that_may_not_watch_says_so_and_ends() {
+    let mut olm = experimental().await;
+    olm.features = Features::object_sets(TrustMode::ServiceAccount);
+    olm.start_controllers().await;
+    let verbs = ["get", "create", "patch", "delete"];
+    let rules =
+        |verbs: &[&str]| json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+    grant(&olm, rules(&verbs)).await;
+    let set = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {"name": "set", "annotations": {
+            SERVICE_ACCOUNT_NAME_ANNOTATION: "installer",
+            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: NAMESPACE,
+        }},
+        "spec": {
+            "lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
+            "phases": [{"name": "all", "objects": [{"object": config_map("one")}]}],
+            "progressionProbes": [of_kind("", "ConfigMap", &json!([field_value("data.ready", "yes")]))],
+        },
+    });
+    olm.cluster.apply(Object::from_value(set).unwrap()).await;
+    let is_told = |set: &Object| {
+        let text = message(set, "Progressing");
+        text.contains("establish watch: configmaps is forbidden") && text.contains("cannot list")
+    };
+    olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, "set", is_told).await;
+    let (cluster, patch) = (olm.cluster.cluster(), Patch::Merge(json!({"data": {"ready": "yes"}})));
+    cluster.patch(&builtin::CONFIG_MAP, Some(NAMESPACE), "one", &patch).await.unwrap();
+    wait_for_set(&olm, "set", "Succeeded", SUCCEEDED).await;
+    // With the permissions, changes are repaired, too.
+    grant(&olm, rules(&["*"])).await;
+    let options = DeleteOptions::default();
+    cluster.delete(&builtin::CONFIG_MAP, Some(NAMESPACE), "one", &options).await.unwrap();
+    olm.cluster.wait_for(&builtin::CONFIG_MAP, Some(NAMESPACE), "one", |_| true).await;
 }
