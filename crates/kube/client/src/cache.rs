@@ -6,7 +6,7 @@
 //!    └──────── 410 ─────────────┘
 //! ```
 
-use crate::reflector::{Listing, Reflector, ReflectorState, ReflectorTarget};
+use crate::reflector::{CacheProgress, Listing, Reflector, ReflectorState, ReflectorTarget};
 use crate::{Cluster, Selection};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::RwLock;
@@ -249,16 +249,15 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         *self.entries.state.revision.borrow() > 0
     }
 
-    /// Why the last list failed; none if it succeeded, or if none has ended yet.
-    pub fn list_failure(&self) -> Option<Arc<str>> {
-        self.entries.state.list_failure.borrow().clone()
+    /// Whether the cache has everything up to a revision, as [`Self::wait_for_revision`] waits for it.
+    pub fn has_revision(&self, resource_version: &str) -> bool {
+        let current = *self.entries.state.revision.borrow();
+        resource_version.parse().is_ok_and(|revision: u64| current >= revision)
     }
 
-    /// Returns once a list has failed.
-    pub async fn list_failed(&self) {
-        let mut failure = self.entries.state.list_failure.subscribe();
-        // The sender lives in `self`.
-        let _ = failure.wait_for(Option::is_some).await;
+    /// How far the cache is, with each change from now on.
+    pub fn progress(&self) -> watch::Receiver<CacheProgress> {
+        self.entries.state.progress.subscribe()
     }
 
     /// Ends the pause after a failed request, but not within its first second: for a caller who knows that the

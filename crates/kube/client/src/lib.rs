@@ -58,6 +58,7 @@ pub use events::{EventType, Recorder};
 pub use lease::{Election, LeaseTerm, LeaseTimings};
 pub use prepared::{EncodedBody, WriteResponse};
 pub use queue::Queue;
+pub use reflector::CacheProgress;
 pub use runtime::{Action, Controller, ControllerHandle, Counters, Reconciler};
 pub use watch::{ObjectWatch, Selection, WatchEvent};
 pub use write_options::WriteOptions;

@@ -41,13 +41,21 @@ pub(crate) trait Listing: Send {
     fn finish(self: Box<Self>);
 }
 
+/// How far a cache is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheProgress {
+    /// The number of complete lists.
+    pub lists: u64,
+    /// Why the server refuses to list or to watch; none if it does not, or has not been asked yet.
+    pub refusal: Option<Arc<str>>,
+}
+
 /// What a reflector and its cache share.
 #[derive(Default)]
 pub(crate) struct ReflectorState {
     /// The last received revision; zero before the first list is complete.
     pub(crate) revision: watch::Sender<u64>,
-    /// Why the last list failed; none if it succeeded.
-    pub(crate) list_failure: watch::Sender<Option<Arc<str>>>,
+    pub(crate) progress: watch::Sender<CacheProgress>,
     /// Ends the pause after a failed attempt.
     pub(crate) retry: Notify,
 }
@@ -86,17 +94,15 @@ impl Reflector {
         let mut position: Option<String> = None;
         loop {
             let outcome = match position.take() {
-                None => {
-                    let listed = self.relist().await;
-                    let failure = listed.as_ref().err().map(|(_, error)| error.to_string().into());
-                    self.state.list_failure.send_replace(failure);
-                    listed
-                }
+                None => self.relist().await,
                 Some(revision) => self.follow(revision, &mut backoff).await,
             };
             match outcome {
                 Ok(revision) => position = Some(revision),
                 Err((revision, error)) => {
+                    if error.is_forbidden() {
+                        self.set_refusal(Some(error.to_string().into()));
+                    }
                     if error.is_expired() {
                         position = None;
                     } else {
@@ -156,6 +162,7 @@ impl Reflector {
         listing.finish();
         let revision = revision.unwrap_or_default();
         self.progress(&revision, true);
+        self.state.progress.send_modify(|progress| progress.lists += 1);
         Ok(revision)
     }
 
@@ -169,6 +176,7 @@ impl Reflector {
             Ok(watch) => watch,
             Err(error) => return Err((Some(revision), error)),
         };
+        self.set_refusal(None);
         let started = now();
         loop {
             let event = match tokio::time::timeout(STREAM_TIMEOUT, watch.next()).await {
@@ -202,6 +210,14 @@ impl Reflector {
             backoff.reset();
         }
         Ok(revision)
+    }
+
+    fn set_refusal(&self, refusal: Option<Arc<str>>) {
+        self.state.progress.send_if_modified(|progress| {
+            let differs = progress.refusal != refusal;
+            progress.refusal = refusal;
+            differs
+        });
     }
 
     fn progress(&self, revision: &str, synced: bool) {
