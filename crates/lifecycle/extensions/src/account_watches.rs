@@ -1,13 +1,11 @@
 //! Watches of kinds of objects, each with the permissions of an account.
 
 use crate::account_client::AccountClient;
-use futures::future::{Either, select};
-use mainstay_client::{Cache, CacheBuilder};
-use mainstay_object::{Gvk, Resource};
+use mainstay_client::{Cache, CacheBuilder, CacheProgress};
+use mainstay_object::{Gvk, Object, Resource};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::pin::pin;
 use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -30,23 +28,23 @@ impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
         Self { stop, watches: Mutex::default() }
     }
 
-    /// Watches a kind with the permissions of an account, if that is not done yet. A watch that has failed so far is
-    /// tried again soon: the account may have the permission now.
+    /// Watches a kind with the permissions of an account, if that is not done yet. A watch that was refused is tried
+    /// again soon: the account may have the permission now.
     ///
-    /// `look` is called if the first attempt fails, and once the watch shows all objects: what went before that causes
-    /// no change of the cache.
+    /// `look` is called after each list, for what went before the list causes no change of the cache; and when the
+    /// watch is refused, or not refused any more.
     pub(crate) fn watch(
         &self,
         resource: &Resource,
         client: &AccountClient,
         cache: impl FnOnce() -> CacheBuilder<T>,
-        look: impl Fn(&Cache<T>) + Send + 'static,
+        look: impl Fn(&Cache<T>, &CacheProgress) + Send + 'static,
     ) {
         let key = (resource.gvk(), client.account.clone());
         match self.watches.lock().entry(key) {
             Entry::Occupied(watch) => {
                 let cache = &watch.get().cache;
-                if !cache.is_synced() {
+                if !cache.is_synced() || cache.progress().borrow().refusal.is_some() {
                     cache.retry_now();
                 }
             }
@@ -54,14 +52,14 @@ impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
                 let stop = self.stop.child_token();
                 let cache = cache().start(&client.cluster, stop.clone());
                 let (watch, ended) = (cache.clone(), stop.clone());
+                let mut progress = cache.progress();
+                progress.mark_changed();
                 let report = async move {
-                    let failed = pin!(watch.list_failed());
-                    let synced = pin!(watch.synced());
-                    if let Either::Right((_, synced)) = select(synced, failed).await {
-                        look(&watch);
-                        synced.await;
+                    // The sender lives in the watch.
+                    while progress.changed().await.is_ok() {
+                        let now = progress.borrow_and_update().clone();
+                        look(&watch, &now);
                     }
-                    look(&watch);
                 };
                 tokio::spawn(async move { ended.run_until_cancelled(report).await });
                 place.insert(AccountWatch { cache, _stop: stop.drop_guard() });
@@ -76,10 +74,16 @@ impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
         Some(watch.cache.clone())
     }
 
-    /// Why a kind cannot be watched with the permissions of an account; none if it is watched, or if no attempt has
-    /// failed yet.
-    pub(crate) fn failure(&self, kind: &Gvk, account: &str) -> Option<Arc<str>> {
-        self.get(kind, account).filter(|watch| !watch.is_synced())?.list_failure()
+    /// Why a kind may not be watched with the permissions of an account.
+    pub(crate) fn refusal(&self, kind: &Gvk, account: &str) -> Option<Arc<str>> {
+        self.get(kind, account)?.progress().borrow().refusal.clone()
+    }
+
+    /// Whether a watch would show an object of this resource version, if it were still there as it was, but does not.
+    pub(crate) fn misses(&self, kind: &Gvk, account: &str, object: &Object) -> bool {
+        self.get(kind, account).is_some_and(|watch| {
+            watch.has_revision(object.resource_version()) && watch.get(&object.key()).is_none()
+        })
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.

@@ -81,6 +81,8 @@ pub struct RolloutResult {
     pub phase_count: usize,
     /// The results of the first phases.
     pub phases: Vec<PhaseResult>,
+    /// Why no event tells of changes of the objects; none if events do.
+    pub unwatched: Option<String>,
 }
 
 impl ObjectResult {
@@ -217,6 +219,7 @@ mod tests {
                     result("c", ObjectAction::Collision, Some("y")),
                 ],
             }],
+            ..RolloutResult::default()
         };
         assert_eq!(
             rollout.collisions().unwrap(),
@@ -239,7 +242,7 @@ mod tests {
                 ],
             },
         ];
-        let rollout = RolloutResult { phase_count: 2, phases };
+        let rollout = RolloutResult { phase_count: 2, phases, ..RolloutResult::default() };
         assert_eq!(rollout.probe_failures().unwrap(), "Object Deployment.apps/v1 n/b: x");
         assert_eq!(rollout.collisions(), None);
         let none = RolloutResult::default();

@@ -27,7 +27,7 @@ use std::time::Duration;
 const REMOVING: &str = "removing revision resources that are not owned by another revision";
 /// The message of a set without objects.
 const ARCHIVED: &str = "revision is archived";
-/// The requeue delay after a collision or an invalid revision.
+/// The requeue delay after a collision or an invalid revision, and during a rollout without events.
 const RETRY: Duration = Duration::from_secs(10);
 /// The requeue delay while objects are removed.
 const REMOVAL_RETRY: Duration = Duration::from_secs(5);
@@ -105,9 +105,15 @@ pub fn object_set_status(
                     None => (Reason::RollingOut, rolling_out.clone()),
                 };
                 writer.set(&Type::Available, ConditionStatus::False, &reason, &message);
-                writer.progress(&Reason::RollingOut, &rolling_out);
-                if let ProgressDeadline::Remaining(remaining) = writer.deadline {
-                    requeue = Some(remaining);
+                if let Some(why) = &rollout.unwatched {
+                    // No event tells when the phase is complete.
+                    writer.progress(&Reason::Retrying, &watch_message(why));
+                    requeue = Some(RETRY);
+                } else {
+                    writer.progress(&Reason::RollingOut, &rolling_out);
+                    if let ProgressDeadline::Remaining(remaining) = writer.deadline {
+                        requeue = Some(remaining);
+                    }
                 }
             }
         }
@@ -225,7 +231,11 @@ mod tests {
             comparison: ObjectComparison::default(),
             conflicting_owner: None,
         };
-        RolloutResult { phase_count: 1, phases: vec![PhaseResult { objects: vec![object] }] }
+        RolloutResult {
+            phase_count: 1,
+            phases: vec![PhaseResult { objects: vec![object] }],
+            ..RolloutResult::default()
+        }
     }
 
     fn texts(status: &ClusterObjectSetStatus) -> Vec<String> {
@@ -273,6 +283,27 @@ mod tests {
         assert!(update.archives_previous && update.requeue.is_none());
         let transition = |at: usize| update.status.conditions[at].last_transition_time;
         assert_eq!([transition(0), transition(1)], [Some(time(1070)), Some(time(1060))]);
+    }
+
+    #[test]
+    fn rollout_without_events_is_tried_again_and_says_why() {
+        let set = set();
+        let unwatched = |failure| RolloutResult {
+            unwatched: Some("no".to_owned()),
+            ..rollout(ObjectAction::Created, failure)
+        };
+        let waiting = after(&set, ObjectSetOutcome::Applied(&unwatched(Some("x"))), 1060);
+        assert_eq!(
+            texts(&waiting.status),
+            [
+                "Available=False/ProbeFailure: Object ConfigMap.v1 /c: x",
+                "Progressing=True/Retrying: establish watch: no",
+            ]
+        );
+        assert_eq!(waiting.requeue, Some(Duration::from_secs(10)));
+        let complete = after(&set, ObjectSetOutcome::Applied(&unwatched(None)), 1060);
+        assert!(texts(&complete.status)[0].starts_with("Available=True"), "{complete:?}");
+        assert_eq!(complete.requeue, None);
     }
 
     #[test]

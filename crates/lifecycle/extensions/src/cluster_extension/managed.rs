@@ -9,7 +9,7 @@ use crate::account_client::AccountClient;
 use crate::account_watches::AccountWatches;
 use crate::context::Context;
 use mainstay_api::names::olm_v1::{OBJECT_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL};
-use mainstay_client::{Cache, Changed, Selection};
+use mainstay_client::{Cache, CacheProgress, Changed, Selection};
 use mainstay_controller::Enqueuer;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource};
 use parking_lot::Mutex;
@@ -48,9 +48,19 @@ impl ManagedObjects {
         *self.enqueuer.lock() = Some(enqueuer);
     }
 
-    /// Notes an object as the controller left it.
-    pub(super) fn note(&self, object: &Object) {
-        self.left.lock().insert(ObjectKey::of(object), project(object));
+    /// Notes an object as the controller left it. If it went meanwhile, and its watch has shown that before this note,
+    /// its extension is enqueued.
+    pub(super) fn note(&self, object: &Object, account: &str) {
+        let key = ObjectKey::of(object);
+        let left = project(object);
+        self.left.lock().insert(key.clone(), left.clone());
+        if object.label(OWNER_KIND_LABEL) == Some(super::OWNER_KIND)
+            && let Some(left) = left
+            && self.watches.misses(&key.gvk, account, object)
+            && let Some(enqueuer) = &*self.enqueuer.lock()
+        {
+            enqueuer.with(|_, queue| queue.add(NamespacedName::cluster(&*left.owner)));
+        }
     }
 
     /// Forgets an object that the extension does not have any more.
@@ -61,10 +71,14 @@ impl ManagedObjects {
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
-        let (kind, left, enqueuer_of_look) =
-            (resource.gvk(), Arc::clone(&self.left), enqueuer.clone());
-        let look =
-            move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_look, &kind, watch, &left.lock());
+        let (kind, left) = (resource.gvk(), Arc::clone(&self.left));
+        let enqueuer_of_look = enqueuer.clone();
+        let look = move |watch: &Cache<_>, _: &CacheProgress| {
+            let owners = owners_of_missing_objects(&kind, watch, &left.lock());
+            enqueuer_of_look.with(|_, queue| {
+                owners.iter().for_each(|owner| queue.add(NamespacedName::cluster(&**owner)));
+            });
+        };
         let cache = || {
             let selection = Selection::all(resource.clone())
                 .labels(format!("{OWNER_KIND_LABEL}={}", super::OWNER_KIND))
@@ -91,7 +105,7 @@ impl ManagedObjects {
             let current = watch.get(&key.name);
             let left = self.left.lock();
             let Some(left) = left.get(key) else { return false };
-            // A watch that has not look knows nothing.
+            // A watch that has not begun knows nothing.
             current.as_deref() == left.as_ref() || !watch.is_synced()
         })
     }
@@ -115,23 +129,19 @@ fn enqueue(
     }
 }
 
-/// Enqueues the owners of objects which a watch does not show as it begins: they were deleted, or lost their label,
-/// between the write and the watch.
-fn enqueue_missing(
-    enqueuer: &Enqueuer<Context>,
+/// The owners of objects which a watch does not show as they were left after a list: they were deleted, or lost their
+/// label, when the watch had not begun or was interrupted. Before the first list there are none.
+fn owners_of_missing_objects(
     kind: &Gvk,
     watch: &Cache<ManagedObject>,
     left: &LeftObjects,
-) {
+) -> BTreeSet<Arc<str>> {
+    if !watch.is_synced() {
+        return BTreeSet::new();
+    }
     let of_kind = left.iter().filter(|(key, _)| key.gvk == *kind);
-    let missing = of_kind.filter(|(key, _)| watch.get(&key.name).is_none());
-    let owners: BTreeSet<&Arc<str>> =
-        missing.filter_map(|(_, object)| Some(&object.as_ref()?.owner)).collect();
-    enqueuer.with(|_, queue| {
-        for owner in owners {
-            queue.add(NamespacedName::cluster(&**owner));
-        }
-    });
+    let missing = of_kind.filter(|(key, left)| watch.get(&key.name).as_deref() != left.as_ref());
+    missing.filter_map(|(_, left)| Some(Arc::clone(&left.as_ref()?.owner))).collect()
 }
 
 fn project(object: &Object) -> Option<ManagedObject> {

@@ -119,7 +119,7 @@ impl Attempt<'_> {
     /// Notes an object as it was left, and watches its kind. A Deployment is in the cache when this returns:
     /// otherwise Ready would follow from what the Deployment was before.
     async fn note(&self, client: &AccountClient, wanted: &WantedObject, stored: &Object) {
-        self.context.managed.note(stored);
+        self.context.managed.note(stored, &client.account);
         self.context.managed.watch(&wanted.resource, client);
         if readiness::is_watched(stored) {
             self.context.deployments.wait_for_revision(stored.resource_version()).await;

@@ -257,11 +257,10 @@ pub(super) async fn apply(
         identity: rollout_identity(set, &previous),
     };
     match Box::pin(rollout.run(&content.objects.phases)).await {
-        Ok(rollout) => match unwatched(context, content) {
-            // No event tells when a phase is complete.
-            Some(why) if !rollout.is_complete() => Outcome::Failed(watch_message(&why)),
-            _ => Outcome::Applied(Box::new(rollout)),
-        },
+        Ok(mut rollout) => {
+            rollout.unwatched = unwatched(context, content);
+            Outcome::Applied(Box::new(rollout))
+        }
         Err(message) => Outcome::Failed(message),
     }
 }
@@ -290,12 +289,13 @@ async fn watch(context: &Context, content: &Content) -> Result<(), String> {
 
 /// Why a kind of a set cannot be watched. The account that the controller keeps gets the permissions for it; they may
 /// only take effect later.
-fn unwatched(context: &Context, content: &Content) -> Option<Arc<str>> {
+fn unwatched(context: &Context, content: &Content) -> Option<String> {
     if context.features.trust != TrustMode::ServiceAccount {
         return None;
     }
     let kinds = watched_kinds(&content.objects.phases);
-    context.object_watches.failure(&kinds, &content.client.account)
+    let refusal = context.object_watches.refusal(&kinds, &content.client.account);
+    refusal.map(|why| why.to_string())
 }
 
 /// Whether a set is archived.

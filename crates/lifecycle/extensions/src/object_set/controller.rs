@@ -11,7 +11,7 @@ use mainstay_api::{
 use mainstay_client::{
     Action, Backoff, Cache, CacheBuilder, Changed, Patch, Reconciler, Selection,
 };
-use mainstay_controller::{Controllers, WithOperation as _, decision, patch};
+use mainstay_controller::{Controllers, WithOperation as _, decision, either_side, patch};
 use mainstay_object::{NamespacedName, Object};
 use mainstay_objectsets::{ProgressDeadline, object_set_status, previous_revisions};
 use parking_lot::Mutex;
@@ -62,10 +62,10 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, retry: (Duration,
         .watch(&sets, |context, queue, change| {
             if concerns_objects(change) {
                 queue.add(change.key.clone());
-            } else if let Some(set) = change.after
-                && let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL)
-            {
-                // What an earlier revision takes over is no collision for a later one any more.
+            }
+            // What a revision takes over or gives up is no collision for a later one any more.
+            for set in either_side(change) {
+                let Some(extension) = set.metadata.labels.get(OWNER_NAME_LABEL) else { continue };
                 for later in unfinished_revisions(context, extension, set.spec.revision) {
                     queue.add(later);
                 }

@@ -72,7 +72,7 @@ impl Rollout<'_> {
     /// # Errors
     /// The message of the first phase or object that cannot be written.
     pub(super) async fn run(&self, phases: &[ResolvedPhase]) -> Result<RolloutResult, String> {
-        let mut rollout = RolloutResult { phase_count: phases.len(), phases: Vec::new() };
+        let mut rollout = RolloutResult { phase_count: phases.len(), ..RolloutResult::default() };
         for phase in phases {
             let result = self.roll_out(phase).await?;
             let is_complete = result.is_complete();
@@ -205,8 +205,9 @@ impl Rollout<'_> {
         };
         let probe = self.probes.probe(&object);
         let result = ObjectResult { object, action, probe, comparison, conflicting_owner };
-        let watches = &self.context.object_watches;
-        watches.note(&self.set.name, &self.identity, &result.object, result.is_complete());
+        let (watches, set) =
+            (&self.context.object_watches, (&*self.set.name, &*self.client.account));
+        watches.note(set, &self.identity, &result.object, result.is_complete());
         Ok(result)
     }
 

@@ -10,7 +10,7 @@ use crate::account_watches::AccountWatches;
 use crate::context::Context;
 use mainstay_api::names::olm_v1::{MANAGED_BY_LABEL, MANAGED_BY_VALUE};
 use mainstay_api::{ApiKind, ClusterObjectSet};
-use mainstay_client::{Cache, Changed, Selection};
+use mainstay_client::{Cache, CacheProgress, Changed, Selection};
 use mainstay_controller::Enqueuer;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource};
 use parking_lot::Mutex;
@@ -24,6 +24,12 @@ struct OwnedObject {
     /// Names and uids of the ClusterObjectSets among its owners.
     owners: Vec<(Arc<str>, Arc<str>)>,
     resource_version: String,
+}
+
+impl OwnedObject {
+    fn is_owned_by(&self, set: &str) -> bool {
+        self.owners.iter().any(|(name, _)| **name == *set)
+    }
 }
 
 /// Kind and name of an object.
@@ -49,8 +55,16 @@ pub(super) enum Knowledge {
     Complete,
 }
 
-/// The objects that sets saw last, by the name of the set.
-type SeenObjects = HashMap<Arc<str>, HashMap<ObjectId, SeenObject>>;
+/// What a set saw last.
+#[derive(Default)]
+struct SeenBySet {
+    /// The account with whose permissions it reads and writes.
+    account: String,
+    objects: HashMap<ObjectId, SeenObject>,
+}
+
+/// What sets saw last, by the name of the set.
+type SeenObjects = HashMap<Arc<str>, SeenBySet>;
 
 /// The watches, and what sets saw.
 pub(crate) struct ObjectWatches {
@@ -71,14 +85,33 @@ impl ObjectWatches {
         *self.enqueuer.lock() = Some(enqueuer);
     }
 
-    /// Notes an object as a rollout of a set saw it last.
-    pub(super) fn note(&self, set: &str, rollout: &Arc<str>, object: &Object, is_complete: bool) {
+    /// Notes an object as a rollout of a set saw it last. If it went meanwhile, and its watch has shown that before this
+    /// note, the set is enqueued.
+    pub(super) fn note(
+        &self,
+        (set, account): (&str, &str),
+        rollout: &Arc<str>,
+        object: &Object,
+        is_complete: bool,
+    ) {
+        let kind = object.gvk();
         let resource_version = object.resource_version().to_owned();
         let seen_object =
             SeenObject { resource_version, rollout: Arc::clone(rollout), is_complete };
-        let mut seen = self.seen.lock();
-        let of_set = seen.entry(set.into()).or_default();
-        of_set.insert((object.gvk(), object.key()), seen_object);
+        {
+            let mut seen = self.seen.lock();
+            let of_set = seen.entry(set.into()).or_default();
+            account.clone_into(&mut of_set.account);
+            of_set.objects.insert((kind.clone(), object.key()), seen_object);
+        }
+        let is_shown = object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY_VALUE)
+            && project(object).is_some_and(|object| object.is_owned_by(set));
+        if is_shown
+            && self.watches.misses(&kind, account, object)
+            && let Some(enqueuer) = &*self.enqueuer.lock()
+        {
+            enqueuer.with(|_, queue| queue.add(NamespacedName::cluster(set)));
+        }
     }
 
     /// What is known about an object from the last time when a rollout of a set saw it.
@@ -92,7 +125,7 @@ impl ObjectWatches {
         let id = (desired.gvk(), desired.key());
         let current = self.watches.get(&id.0, account).and_then(|watch| watch.get(&id.1));
         let seen = self.seen.lock();
-        let last = seen.get(set).and_then(|of_set| of_set.get(&id));
+        let last = seen.get(set).and_then(|of_set| of_set.objects.get(&id));
         let Some(last) = last.filter(|last| *last.rollout == *rollout) else {
             return Knowledge::Nothing;
         };
@@ -109,9 +142,19 @@ impl ObjectWatches {
     /// Watches a kind with the permissions of an account, if that is not done yet.
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
-        let (kind, seen, enqueuer_of_look) =
-            (resource.gvk(), Arc::clone(&self.seen), enqueuer.clone());
-        let look = move |watch: &Cache<_>| enqueue_missing(&enqueuer_of_look, &kind, watch, &seen);
+        let (kind, account) = (resource.gvk(), client.account.clone());
+        let (seen, enqueuer_of_look) = (Arc::clone(&self.seen), enqueuer.clone());
+        let look = move |watch: &Cache<_>, progress: &CacheProgress| {
+            let sets = if progress.refusal.is_some() {
+                // From now on no event tells of changes.
+                sets_of_account(&kind, &account, &seen.lock())
+            } else {
+                sets_with_missing_objects(&kind, watch, &seen.lock())
+            };
+            enqueuer_of_look.with(|_, queue| {
+                sets.iter().for_each(|set| queue.add(NamespacedName::cluster(&**set)));
+            });
+        };
         let cache = || {
             let selection = Selection::all(resource.clone())
                 .labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"))
@@ -123,9 +166,9 @@ impl ObjectWatches {
         self.watches.watch(resource, client, cache, look);
     }
 
-    /// Why one of these kinds cannot be watched with the permissions of an account.
-    pub(super) fn failure(&self, kinds: &[Gvk], account: &str) -> Option<Arc<str>> {
-        kinds.iter().find_map(|kind| self.watches.failure(kind, account))
+    /// Why one of these kinds may not be watched with the permissions of an account.
+    pub(super) fn refusal(&self, kinds: &[Gvk], account: &str) -> Option<Arc<str>> {
+        kinds.iter().find_map(|kind| self.watches.refusal(kind, account))
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.
@@ -162,7 +205,7 @@ fn enqueue(
     for (owner, uid) in owners {
         let has_seen = change.after.is_some_and(|after| {
             let seen = seen.lock();
-            let last = seen.get(owner).and_then(|of_set| of_set.get(&id));
+            let last = seen.get(owner).and_then(|of_set| of_set.objects.get(&id));
             last.is_some_and(|last| last.resource_version == after.resource_version)
         });
         if !has_seen {
@@ -178,23 +221,28 @@ fn enqueue(
     }
 }
 
-/// Enqueues the sets that saw objects which a watch does not show as it begins: they were deleted, or lost their
-/// label, between the write and the watch.
-fn enqueue_missing(
-    enqueuer: &Enqueuer<Context>,
+/// The sets that saw objects of a kind with the permissions of an account.
+fn sets_of_account(kind: &Gvk, account: &str, seen: &SeenObjects) -> Vec<Arc<str>> {
+    let saw_kind = |of_set: &SeenBySet| of_set.objects.keys().any(|(of, _)| of == kind);
+    let sets = seen.iter().filter(|(_, of_set)| of_set.account == account && saw_kind(of_set));
+    sets.map(|(set, _)| Arc::clone(set)).collect()
+}
+
+/// The sets that saw objects which a watch does not show as theirs after a list: they were deleted, or lost their label
+/// or their owner, when the watch had not begun or was interrupted. Before the first list there are none.
+fn sets_with_missing_objects(
     kind: &Gvk,
     watch: &Cache<OwnedObject>,
-    seen: &Mutex<SeenObjects>,
-) {
-    let is_missing = |(of, name): &ObjectId| of == kind && watch.get(name).is_none();
-    let sets: Vec<Arc<str>> = {
-        let seen = seen.lock();
-        let sets = seen.iter().filter(|(_, objects)| objects.keys().any(is_missing));
-        sets.map(|(set, _)| Arc::clone(set)).collect()
+    seen: &SeenObjects,
+) -> Vec<Arc<str>> {
+    if !watch.is_synced() {
+        return Vec::new();
+    }
+    let is_missing = |set: &str, (of, name): &ObjectId| {
+        of == kind && !watch.get(name).is_some_and(|object| object.is_owned_by(set))
     };
-    enqueuer.with(|_, queue| {
-        for set in sets {
-            queue.add(NamespacedName::cluster(&*set));
-        }
-    });
+    let sets = seen
+        .iter()
+        .filter(|(set, of_set)| of_set.objects.keys().any(|object| is_missing(set, object)));
+    sets.map(|(set, _)| Arc::clone(set)).collect()
 }

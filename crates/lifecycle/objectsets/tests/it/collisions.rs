@@ -78,7 +78,7 @@ fn report(
     };
     let mut phases = vec![PhaseResult::default(); phase];
     phases.push(PhaseResult { objects: vec![result] });
-    let rollout = RolloutResult { phase_count: phase + 1, phases };
+    let rollout = RolloutResult { phase_count: phase + 1, phases, ..RolloutResult::default() };
     let text = rollout.collisions().unwrap();
     [&*ours.uid, "uid-of-ext-c259-1", "uid-of-ifno-c275"]
         .iter()

@@ -156,7 +156,7 @@ fn outcome_of_objects(
     let identity = identity_of(set);
     let previous: Vec<ObjectSetIdentity> =
         previous_revisions(set, &step.sets).into_iter().map(identity_of).collect();
-    let mut rollout = RolloutResult { phase_count: phases.len(), phases: Vec::new() };
+    let mut rollout = RolloutResult { phase_count: phases.len(), ..RolloutResult::default() };
     for phase in phases {
         let mut result = PhaseResult::default();
         for resolved in &phase.objects {
