@@ -302,7 +302,10 @@ mod tests {
         );
         assert_eq!(waiting.requeue, Some(Duration::from_secs(10)));
         let complete = after(&set, ObjectSetOutcome::Applied(&unwatched(None)), 1060);
-        assert!(texts(&complete.status)[0].starts_with("Available=True"), "{complete:?}");
+        assert!(
+            texts(&complete.status)[0].starts_with("Progressing=True/Succeeded"),
+            "{complete:?}"
+        );
         assert_eq!(complete.requeue, None);
     }
 
