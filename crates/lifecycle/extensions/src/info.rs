@@ -95,8 +95,13 @@ fn service_account() -> Vec<Value> {
             &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
             &["list"],
         ),
-        // The kinds that dependencies of bundles ask for.
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list", "watch"]),
+        // The kinds that dependencies of bundles ask for. Those that an uninstallation keeps lose their owner, also if
+        // the account of the extension has no permissions any more.
+        rule(
+            "apiextensions.k8s.io",
+            &["customresourcedefinitions"],
+            &["get", "list", "watch", "patch"],
+        ),
         rule("config.openshift.io", &["imagedigestmirrorsets", "imagetagmirrorsets"], &["list"]),
         rule("operator.openshift.io", &["imagecontentsourcepolicies"], &["list"]),
     ]
@@ -142,7 +147,5 @@ fn object_sets() -> Vec<Value> {
         ),
         // The owner references of Secrets with objects.
         rule("", &["secrets"], &["patch"]),
-        // The check of CustomResourceDefinitions before a revision is created.
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]),
     ]
 }

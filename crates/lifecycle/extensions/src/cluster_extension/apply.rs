@@ -25,13 +25,13 @@ const READS: usize = 8;
 
 /// Identifies an object of an extension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ObjectKey {
-    pub(super) gvk: Gvk,
-    pub(super) name: NamespacedName,
+pub(crate) struct ObjectKey {
+    pub(crate) gvk: Gvk,
+    pub(crate) name: NamespacedName,
 }
 
 impl ObjectKey {
-    pub(super) fn of(object: &Object) -> Self {
+    pub(crate) fn of(object: &Object) -> Self {
         Self { gvk: object.gvk(), name: object.key() }
     }
 }

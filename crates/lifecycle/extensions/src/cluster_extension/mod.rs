@@ -39,13 +39,14 @@ mod turns;
 mod webhook_certificates;
 mod writes;
 
+pub(crate) use apply::ObjectKey;
 pub(crate) use approved::{ApprovedAccounts, find_account};
 pub(crate) use controller::register;
 pub(crate) use dependencies::EstablishedCrds;
 pub(crate) use managed::ManagedObjects;
 pub(crate) use readiness::DeploymentState;
 pub(crate) use releases::ReleaseHead;
-pub(crate) use retained_objects::release_patch;
+pub(crate) use retained_objects::{release_objects, release_patch};
 pub(crate) use turns::Turns;
 
 /// The kind of the owner of objects.

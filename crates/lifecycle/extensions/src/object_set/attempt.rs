@@ -1,13 +1,14 @@
 //! One reconciliation of a ClusterObjectSet: from its spec to the outcome that its status reports.
 
 use super::rollout::{Rollout, no_matches};
-use super::teardown::{release_kept, tear_down};
+use super::teardown::tear_down;
 use crate::account_client::AccountClient;
-use crate::cluster_extension::find_account;
+use crate::cluster_extension::{ObjectKey, find_account, release_objects};
 use crate::context::Context;
+use crate::error::Error;
 use crate::features::TrustMode;
 use mainstay_api::names::olm_v1::{
-    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
 };
 use mainstay_api::{ClusterObjectSet, LifecycleState, ObservedPhase};
 use mainstay_controller::api_message;
@@ -19,7 +20,7 @@ use mainstay_objectsets::{
     verify_observed_phases, watch_message, watched_kinds,
 };
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The outcome of a reconciliation.
@@ -216,16 +217,20 @@ pub(super) async fn archive(
     }
 }
 
-/// Releases the objects of a deleted set that their annotation keeps. A set whose objects cannot be read, or
-/// whose ServiceAccount is gone, has none, so that its deletion never hangs.
+/// Releases the objects of a deleted set that their annotation keeps. A set whose objects cannot be read has none but
+/// CustomResourceDefinitions, so that its deletion never hangs.
 ///
 /// # Errors
-/// Why an object cannot be released.
-pub(super) async fn release(context: &Context, set: &ClusterObjectSet) -> Result<(), String> {
-    let Ok(objects) = read_objects(context, set).await else { return Ok(()) };
-    let Ok(content) = content(context, set, Arc::new(objects)).await else { return Ok(()) };
-    let identity = ObjectSetIdentity::from(set);
-    Box::pin(release_kept(context, &content.client, &identity, &content.objects.phases)).await
+/// If an object cannot be released; see [`release_objects`].
+pub(super) async fn release(context: &Context, set: &ClusterObjectSet) -> Result<(), Error> {
+    let objects = read_objects(context, set).await;
+    let objects =
+        objects.iter().flat_map(|objects| &objects.phases).flat_map(|phase| &phase.objects);
+    let keys: BTreeSet<ObjectKey> = objects.map(|object| ObjectKey::of(&object.object)).collect();
+    let account = client(context, set).await.ok();
+    let account = account.as_ref().map(|account| &account.cluster);
+    let extension = set.metadata.labels.get(OWNER_NAME_LABEL).map_or("", String::as_str);
+    release_objects(context, account, extension, &set.metadata.uid, keys).await
 }
 
 /// Applies the objects of an active set.

@@ -11,7 +11,9 @@ use mainstay_api::{
 use mainstay_client::{
     Action, Backoff, Cache, CacheBuilder, Changed, Patch, Reconciler, Selection,
 };
-use mainstay_controller::{Controllers, WithOperation as _, decision, either_side, patch};
+use mainstay_controller::{
+    Controllers, ReconcileError as _, WithOperation as _, api_message, decision, either_side, patch,
+};
 use mainstay_object::{NamespacedName, Object};
 use mainstay_objectsets::{ProgressDeadline, object_set_status, previous_revisions};
 use parking_lot::Mutex;
@@ -138,10 +140,9 @@ impl Reconciler for Controller {
         if set.metadata.deletion_timestamp.is_some() {
             // The garbage collector deletes the objects that have the set as owner; kept ones lose it before.
             if has_teardown_finalizer(&set)
-                && let Err(why) = attempt::release(&self.context, &set).await
+                && let Err(error) = attempt::release(&self.context, &set).await
             {
-                decision::log("ClusterObjectSet", &set.metadata.name, "retrying", &why);
-                return Ok(Action::After(self.retry.wait_after(0)));
+                return self.report_kept(&set, error).await;
             }
             self.remove_finalizer(&set).await?;
             return Ok(Action::Done);
@@ -226,6 +227,19 @@ impl Controller {
         let objects = Arc::new(attempt::read_objects(&self.context, set).await?);
         self.rolling_out.lock().insert(key.clone(), (rollout, Arc::clone(&objects)));
         Ok(objects)
+    }
+
+    /// Reports that a deleted set waits because an object that is to be kept would be lost with it.
+    async fn report_kept(&self, set: &ClusterObjectSet, error: Error) -> Result<Action, Error> {
+        let refusal = error.request().filter(|error| error.is_forbidden()).map(api_message);
+        if let Some(why) = refusal {
+            let outcome = Outcome::Failed(format!("an object is to be kept: {why}"));
+            let now = Time::new(self.context.clock.now());
+            let update = object_set_status(set, Vec::new(), outcome.as_rule(), now);
+            self.report(set, &update.status, &outcome).await?;
+        }
+        // Tried again after a pause.
+        Err(error)
     }
 
     /// Whether more reconciliations of a set will follow soon: its rollout, or that of another revision whose

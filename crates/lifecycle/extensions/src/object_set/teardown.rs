@@ -32,40 +32,6 @@ pub(super) async fn tear_down(
     Ok(true)
 }
 
-/// Releases the objects of a deleted ClusterObjectSet that their annotation `helm.sh/resource-policy` keeps. The
-/// garbage collector deletes the others. An object that the account may not read or change counts as not kept,
-/// so that a deletion never hangs.
-///
-/// # Errors
-/// The message of the first object that can be neither read nor written.
-pub(super) async fn release_kept(
-    context: &Context,
-    client: &AccountClient,
-    set: &ObjectSetIdentity,
-    phases: &[ResolvedPhase],
-) -> Result<(), String> {
-    for object in phases.iter().flat_map(|phase| &phase.objects).map(|object| &object.object) {
-        let failed =
-            |error: mainstay_client::Error| format!("keeping object: {}", api_message(&error));
-        let found = context.resources.find(&context.cluster, &object.gvk()).await;
-        let Some(resource) = found.map_err(failed)? else { continue };
-        let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
-        let actual = match client.cluster.find(&resource, namespace, object.name()).await {
-            Err(error) if error.is_forbidden() => continue,
-            actual => actual.map_err(failed)?,
-        };
-        let patch = actual.as_ref().and_then(|actual| release_patch(actual, &set.uid));
-        let Some(patch) = patch else { continue };
-        match client.cluster.patch(&resource, namespace, object.name(), &patch).await {
-            Err(error) if !(error.is_not_found() || error.is_forbidden()) => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// Deletes an object, or releases it to its other owners. Returns whether it counts as gone.
 async fn remove(
     context: &Context,

@@ -13,6 +13,7 @@ mod dependencies;
 mod extension_kills;
 mod extensions;
 mod hostile;
+mod kept_definitions;
 mod kills;
 mod object_sets;
 mod olm_cluster;

@@ -10,10 +10,11 @@ pub fn case(case: &CaseResult, all: bool, limit: usize) -> String {
     let agreeing = case.steps.iter().filter(|step| step.agrees()).count();
     let _ = writeln!(
         text,
-        "{}: {agreeing} of {} steps agree, {:.1} s",
+        "{}: {agreeing} of {} steps agree, {:.1} s{}",
         case.name(),
         case.recorded_steps,
-        case.duration.as_secs_f64()
+        case.duration.as_secs_f64(),
+        if case.is_repeated { ", at the second attempt" } else { "" }
     );
     if let Some(error) = &case.error {
         let _ = writeln!(text, "  not run to its end: {error}");
