@@ -47,6 +47,11 @@ impl<'m> Refusal<'m> {
         Some(Self { user, verb, resource, group, namespace })
     }
 
+    /// Whether a ServiceAccount was refused.
+    pub(crate) fn is_of_account(&self, namespace: &str, name: &str) -> bool {
+        self.user == format!("system:serviceaccount:{namespace}:{name}")
+    }
+
     /// Commands that grant the refused permission.
     pub(crate) fn grant_commands(&self) -> String {
         let Self { user, verb, resource, group, namespace } = self;

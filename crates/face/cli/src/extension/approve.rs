@@ -146,6 +146,8 @@ struct Bundles {
     chosen: String,
     /// The installed one, if it is another one: an upgrade removes its objects.
     installed: Option<String>,
+    /// The name of the installed one, unless a copy of it was named.
+    installed_name: Option<String>,
 }
 
 async fn bundles(
@@ -160,12 +162,14 @@ async fn bundles(
         None => offered_bundle(io, cluster, &arguments.name, extension, installed).await?,
     };
     let installed = installed.filter(|image| **image != *chosen);
-    let installed = match (&arguments.installed, installed) {
+    let installed_name =
+        extension.and_then(|found| found.str(&["status", "install", "bundle", "name"]));
+    let (installed, installed_name) = match (&arguments.installed, installed) {
         (Some(_), None) => return Err(no_other_bundle(&arguments.name)),
-        (Some(copy), Some(_)) => Some(copy.clone()),
-        (None, installed) => installed.map(str::to_owned),
+        (Some(copy), Some(_)) => (Some(copy.clone()), None),
+        (None, installed) => (installed.map(str::to_owned), installed_name.map(str::to_owned)),
     };
-    Ok(Bundles { chosen, installed })
+    Ok(Bundles { chosen, installed, installed_name })
 }
 
 /// Why `--installed` is refused where no installed bundle counts beside the chosen one.
@@ -236,7 +240,9 @@ async fn needed_roles(
     let remedy = "or name a copy of the new bundle with --bundle DIR|IMAGE";
     let chosen = open(arguments, io, &bundles.chosen, remedy).await?;
     let mut objects = chosen.objects(&settings)?;
-    if let Some(installed) = &bundles.installed {
+    // A folder may be a copy of the installed bundle.
+    let is_installed = bundles.installed_name.as_deref() == Some(chosen.name());
+    if let Some(installed) = bundles.installed.as_ref().filter(|_| !is_installed) {
         let remedy = "or name a copy of the installed bundle with --installed DIR|IMAGE";
         objects.extend(open(arguments, io, installed, remedy).await?.objects(&settings)?);
     }

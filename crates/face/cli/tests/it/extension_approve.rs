@@ -146,6 +146,13 @@ fn copy_of_the_installed_bundle_takes_the_place_of_its_image() {
 }
 
 #[test]
+fn copy_of_the_installed_bundle_needs_no_other_copy() {
+    let state = STATE.replace("bundle b success", "bundle r.example/GONE:v1 success");
+    let answer = approve(&cluster(&state), "kiwi --bundle b --yes", None);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
 fn nothing_is_stored_without_a_confirmation_and_in_a_dry_run() {
     let cluster = cluster("");
     let refused = approve(&cluster, NEW, None);

@@ -120,7 +120,7 @@ impl FailedInstallation<'_> {
                 .remedy(format!(
                     "create it: kubectl -n {namespace} create serviceaccount {account}"
                 ))
-                .remedy(self.extension.map_or_else(String::new, role_remedy));
+                .remedy(self.extension.map_or_else(String::new, |found| role_remedy(found, step)));
         }
         if let Some(namespace) = missing_namespace(step) {
             return Cause::new(format!(
@@ -130,7 +130,12 @@ impl FailedInstallation<'_> {
             .remedy(format!("create it: kubectl create namespace {namespace}"));
         }
         if let Some(refusal) = Refusal::of(step) {
-            return leaf().remedy(refusal.grant_commands());
+            let approving =
+                self.extension.filter(|extension| is_of_kept_account(&refusal, extension));
+            return leaf().remedy(match approving {
+                Some(extension) => approval_remedy(extension.name()),
+                None => refusal.grant_commands(),
+            });
         }
         if step.contains("no matches for kind ") && step.contains("\"cert-manager.io/") {
             return leaf().remedy("install cert-manager").remedy(
@@ -186,7 +191,7 @@ impl FailedInstallation<'_> {
         let lines = lacking.into_iter().chain(errors).filter(|line| !line.is_empty());
         let cause = Cause::new(what).because_all(lines.map(Cause::new));
         match self.extension {
-            Some(extension) => cause.remedy(role_remedy(extension)),
+            Some(extension) => cause.remedy(role_remedy(extension, text)),
             None => cause,
         }
     }
@@ -240,6 +245,15 @@ fn is_unapproved(message: &str) -> bool {
     message.contains("the bundle needs permissions that are not approved")
 }
 
+/// Whether the ServiceAccount that a controller keeps for an extension was refused: it has what is approved, and nothing
+/// else may be granted to it. In other modes the spec names the account.
+fn is_of_kept_account(refusal: &Refusal<'_>, extension: &Object) -> bool {
+    let field = |path: &[&str]| extension.str(path).unwrap_or_default();
+    let account = format!("{}-installer", extension.name());
+    field(&["spec", "serviceAccount", "name"]) != account
+        && refusal.is_of_account(field(&["spec", "namespace"]), &account)
+}
+
 fn approval_remedy(extension: &str) -> String {
     format!("look at them and approve them: mainstay extension approve {extension}")
 }
@@ -247,11 +261,15 @@ fn approval_remedy(extension: &str) -> String {
 /// The remedy for a report about permissions that are missing: nobody has approved them, or the ServiceAccount of
 /// the ClusterExtension lacks them.
 pub fn permission_remedy(extension: &Object, message: &str) -> String {
-    if is_unapproved(message) { approval_remedy(extension.name()) } else { role_remedy(extension) }
+    if is_unapproved(message) {
+        approval_remedy(extension.name())
+    } else {
+        role_remedy(extension, message)
+    }
 }
 
-/// The remedy for missing permissions of the ServiceAccount of a ClusterExtension.
-fn role_remedy(extension: &Object) -> String {
+/// The remedy for missing permissions of the ServiceAccount of a ClusterExtension, from the report about them.
+fn role_remedy(extension: &Object, message: &str) -> String {
     let field = |path: &[&str]| extension.str(path).unwrap_or_default();
     let (name, namespace) = (extension.name(), field(&["spec", "namespace"]));
     let account = match field(&["spec", "serviceAccount", "name"]) {
@@ -265,7 +283,11 @@ fn role_remedy(extension: &Object) -> String {
         // The account removes the objects of the old bundle, too.
         format!("both bundles with: mainstay extension rbac {name} --bundle NEW --also OLD")
     };
-    format!("print the roles for {what} --namespace {namespace}{account}")
+    // Each way of applying objects needs permissions of its own.
+    let has_sets = !extension.array(&["status", "activeRevisions"]).is_empty()
+        || message.contains("[clusterobjectsets/finalizers]");
+    let applier = if has_sets { " --applier object-sets" } else { "" };
+    format!("print the roles for {what} --namespace {namespace}{account}{applier}")
 }
 
 /// The beginning of the findings about a CustomResourceDefinition.

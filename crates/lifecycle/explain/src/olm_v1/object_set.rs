@@ -3,10 +3,14 @@
 use super::extension::rival;
 use super::failure::{FailedInstallation, titled_object};
 use super::{ReportedCondition, owning_extension};
+use crate::command::Refusal;
 use crate::{ClusterObjects, Finding, deletion_cause, workload};
 use mainstay_api::names::olm_v1::{BUNDLE_REFERENCE, TEARDOWN_FINALIZER};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
+
+/// The beginning of the message of a deleted set that waits because a kept object would go with it.
+const KEPT: &str = "an object is to be kept: ";
 
 /// Explains a ClusterObjectSet.
 pub(crate) fn finding(cluster: &ClusterObjects, set: &Object) -> Finding {
@@ -41,6 +45,16 @@ pub(super) fn is_archived(set: &Object) -> bool {
 pub(super) fn causes(cluster: &ClusterObjects, set: &Object) -> Vec<Cause> {
     let name = set.name();
     if let Some(cause) = deletion_cause(set) {
+        if let Some(kept) = ReportedCondition::of(set, "Progressing")
+            && kept.message.starts_with(KEPT)
+        {
+            let cause = Cause::new("it is being deleted").because(Cause::new(kept.message));
+            let refusal = Refusal::of(kept.message);
+            return vec![match refusal {
+                Some(refusal) => cause.remedy(format!("grant it: {}", refusal.grant_commands())),
+                None => cause,
+            }];
+        }
         let waits = set.finalizers().any(|finalizer| finalizer == TEARDOWN_FINALIZER);
         return vec![if waits {
             cause.remedy("check that a controller of ClusterObjectSets runs, such as `mainstay run --extension-applier object-sets`")

@@ -290,6 +290,30 @@ fn refusal_of_the_api_has_the_commands_that_grant_it_and_a_missing_namespace_the
     )));
 }
 
+/// In the mode `approved`, no role may be added to the account: it has what is approved.
+#[test]
+fn refusal_of_the_kept_account_is_mended_by_an_approval() {
+    let refusal = format!(
+        "{WRAPPED}services is forbidden: User \"system:serviceaccount:kitchen:tea-installer\" cannot create resource \"services\" in API group \"\" in the namespace \"kitchen\""
+    );
+    let kept = failing("Retrying", &refusal).replace("name: tea-installer", "name: other");
+    let text = why_extension(&[&kept]);
+    assert!(
+        text.contains("→ look at them and approve them: mainstay extension approve tea"),
+        "{text}"
+    );
+    assert!(!text.contains("create role"), "{text}");
+}
+
+#[test]
+fn roles_for_cluster_object_sets_are_named_where_they_are_missing() {
+    let report = format!(
+        "{WRAPPED}creating new Revision: pre-authorization failed: service account requires the following permissions to manage cluster extension:\n  Namespace:\"\" APIGroups:[olm.operatorframework.io] Resources:[clusterobjectsets/finalizers] ResourceNames:[tea-1] Verbs:[update]"
+    );
+    let text = why(&report);
+    assert!(text.contains(" --service-account tea-installer --applier object-sets"), "{text}");
+}
+
 #[test]
 fn condition_about_an_earlier_spec_and_a_missing_one_are_no_report() {
     let stale = healthy().replace("observedGeneration: 2", "observedGeneration: 1");

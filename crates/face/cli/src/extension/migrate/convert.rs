@@ -497,13 +497,17 @@ async fn wait_until_taken_over(
             InstallStage::Stopped => return Ok(Look::Hopeless(first(causes))),
         }
         for deployment in rules.deployments() {
-            let found = cluster.get(&builtin::DEPLOYMENT, Some(namespace), deployment).await?;
-            let owner = found.as_ref().and_then(Object::controller_owner);
+            let kind = &builtin::DEPLOYMENT;
+            let deployed = cluster.get(kind, Some(namespace), deployment).await?;
+            let owner = deployed.as_ref().and_then(Object::controller_owner);
             let is_taken =
                 owner.is_some_and(|owner| owner.uid == uid || owner.kind == "ClusterObjectSet");
             if !is_taken {
                 let what = format!("it does not own Deployment {namespace}/{deployment} yet");
-                return Ok(Look::Waiting(Cause::new(what)));
+                let image = state::installed_image(&found).unwrap_or("of the bundle");
+                return Ok(Look::Waiting(Cause::new(what).remedy(format!(
+                    "check that its controller can pull the image {image}: until it can, nothing is taken over"
+                ))));
             }
         }
         if !found.array(&["status", "activeRevisions"]).is_empty()
