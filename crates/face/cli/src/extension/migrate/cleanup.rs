@@ -243,6 +243,7 @@ async fn strip_labels(
             say(io, arguments.common.output, &format!("would remove labels of {what}"));
         } else {
             change(cluster, io, kind, object, without_classic_labels).await?;
+            say(io, arguments.common.output, &format!("labels of {what} removed"));
         }
         removal.done.push(format!("labels of {what}"));
     }

@@ -215,6 +215,16 @@ async fn restore(
     let mut wanted = thawed(&wanted).unwrap_or(wanted);
     wanted.set(&["spec", "startingCSV"], saved.csv.as_str().into());
     let namespace = wanted.namespace();
+    let existing = cluster.get(&SUBSCRIPTION, Some(namespace), wanted.name()).await?;
+    let installed = existing.as_ref().and_then(|found| found.str(&["status", "installedCSV"]));
+    if let Some(installed) = installed.filter(|installed| **installed != *saved.csv) {
+        let what = format!("{} exists already, with {installed}", object_text(&wanted));
+        let cause = Cause::new(what)
+            .because(Cause::new(format!("the backup has {}", saved.csv)))
+            .remedy("to keep this version, there is nothing to restore")
+            .remedy("to go back, delete the Subscription and its ClusterServiceVersion, and repeat the command");
+        return Err(CommandFailure::usage(cause));
+    }
     if let Some(group) = &saved.group
         && cluster.list(&OPERATOR_GROUP, Some(namespace), None).await?.is_empty()
     {

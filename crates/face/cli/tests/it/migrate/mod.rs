@@ -224,6 +224,7 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
     assert_converted(&live).await;
     let cleanup = migrate(&live, "cleanup anvil --delete-operatorgroup").await;
     assert_done(&cleanup);
+    assert!(cleanup.out.contains("labels of Deployment team/anvil removed\n"), "{}", cleanup.out);
     let plans = ObjectList::default();
     let plans = live.cluster.cluster().list(&INSTALL_PLAN, Some("team"), &plans).await.unwrap();
     assert_eq!(plans.items.len(), 0);
@@ -249,6 +250,17 @@ async fn operator_goes_to_v1_and_back_and_to_v1_without_a_new_pod() {
     let subscription = find(&live, &SUBSCRIPTION, "anvil").await.unwrap();
     assert_eq!(subscription.str(&["spec", "startingCSV"]), Some(CSV));
     assert!(find(&live, &OPERATOR_GROUP, "og").await.is_some());
+
+    // A backup of another version is not waited for.
+    let file = live.folder().join("again/team.anvil/migration.json");
+    let saved = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, saved.replace(CSV, "anvil.v0.9.0")).unwrap();
+    let late = migrate(&live, "rollback again/team.anvil").await;
+    assert_eq!(late.code, 2, "{}{}", late.out, late.err);
+    let why = format!(
+        "Subscription team/anvil exists already, with {CSV}\n  because the backup has anvil.v0.9.0\n"
+    );
+    assert!(late.err.contains(&why), "{}", late.err);
     live.shutdown().await;
 }
 
