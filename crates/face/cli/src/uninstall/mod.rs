@@ -27,8 +27,8 @@ use mainstay_formats::names::LABEL_MAX;
 use mainstay_object::builtin::{self, openshift};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::{
-    DeletionStep, InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, PlanItem,
-    UninstallPlan, UninstallRequest, bundle_config_maps, find_operator, operator_crds,
+    DeletionStep, ExtensionCrd, InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts,
+    PlanItem, UninstallPlan, UninstallRequest, bundle_config_maps, find_operator, operator_crds,
     plan_uninstall,
 };
 use serde_json::{Value, json};
@@ -52,6 +52,9 @@ const LABELLED_KINDS: [Resource; 11] = [
     openshift::CONSOLE_LINK,
     openshift::CONSOLE_PLUGIN,
 ];
+
+/// The finalizer of a CustomResourceDefinition whose objects are being deleted.
+const CUSTOM_OBJECTS_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The system namespace, in which operators that serve APIs have a RoleBinding.
 const SYSTEM_NAMESPACE: &str = "kube-system";
@@ -350,13 +353,11 @@ async fn delete_steps(
     let mut remaining = Vec::new();
     for step in steps {
         if let Some(object) = cluster.wait_until_gone(step, timeout).await? {
-            let finalizers: Vec<&str> = object.finalizers().collect();
-            let step_name = step_name(step);
-            remaining.push(match finalizers.as_slice() {
-                [] => Cause::new(format!("{step_name} still exists")),
-                all => {
-                    Cause::new(format!("{step_name} waits for its finalizers: {}", all.join(", ")))
-                }
+            remaining.push(match held_objects(cluster, &object).await.as_slice() {
+                [] => remaining_cause(step_name(step), &object),
+                held => Cause::new(format!("{} waits for the objects of its kind", step_name(step)))
+                    .because_all(held.iter().map(|held| remaining_cause(object_name(held), held)))
+                    .remedy("if the operator that removes the finalizers is gone, remove them yourself: kubectl edit"),
             });
         } else if let Some(out) = &mut out {
             // The deletion goes on, whether or not the output can be written.
@@ -369,6 +370,33 @@ async fn delete_steps(
     Err(Cause::new(format!("some objects still exist after {} s, and the uninstallation stops", timeout.as_secs()))
         .because_all(remaining)
         .remedy("check the log of the operator and run the command again, or allow more time with --timeout SECONDS"))
+}
+
+fn remaining_cause(what: String, object: &Object) -> Cause {
+    let finalizers: Vec<&str> = object.finalizers().collect();
+    Cause::new(match finalizers.as_slice() {
+        [] => format!("{what} still exists"),
+        all => format!("{what} waits for its finalizers: {}", all.join(", ")),
+    })
+}
+
+/// `Kind namespace/name`.
+fn object_name(object: &Object) -> String {
+    match object.namespace() {
+        "" => format!("{} {}", object.kind(), object.name()),
+        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
+    }
+}
+
+/// The first objects with finalizers that a CustomResourceDefinition which is being deleted waits for.
+async fn held_objects(cluster: &impl ClusterHandle, object: &Object) -> Vec<Object> {
+    const SHOWN: usize = 5;
+    let waits = object.finalizers().any(|finalizer| finalizer == CUSTOM_OBJECTS_FINALIZER);
+    let crd = ExtensionCrd { definition: object.clone(), objects: None };
+    let Some(kind) = crd.resource().filter(|_| waits) else { return Vec::new() };
+    // This only explains: what cannot be listed is left out.
+    let all = cluster.list(&kind, None, None).await.unwrap_or_default();
+    all.into_iter().filter(|custom| custom.finalizers().next().is_some()).take(SHOWN).collect()
 }
 
 fn step_name(step: &DeletionStep) -> String {

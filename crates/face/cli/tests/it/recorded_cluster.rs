@@ -257,7 +257,8 @@ impl ClusterWriter for RecordedCluster {
     }
 }
 
-/// Removes an object, what it owns, and the objects of the kind that it defines.
+/// Removes an object, what it owns, and the objects of the kind that it defines. Those with finalizers stay, and are
+/// being deleted.
 fn collect_garbage(objects: &mut Vec<Object>, gone: &Object) {
     let goes = |object: &Object| {
         object.uid() == gone.uid()
@@ -265,7 +266,14 @@ fn collect_garbage(objects: &mut Vec<Object>, gone: &Object) {
             || gone.str(&["spec", "names", "kind"]) == Some(object.kind())
             || object.owner_references().iter().any(|owner| owner.uid == gone.uid())
     };
-    let (removed, kept): (Vec<Object>, Vec<Object>) = objects.drain(..).partition(goes);
+    for held in objects.iter_mut().filter(|object| goes(object) && object.uid() != gone.uid()) {
+        if held.finalizers().next().is_some() {
+            held.set(&["metadata", "deletionTimestamp"], "x".into());
+        }
+    }
+    let is_removed = |object: &Object| goes(object) && !object.is_terminating();
+    let (removed, kept): (Vec<Object>, Vec<Object>) =
+        objects.drain(..).partition(|object| object.uid() == gone.uid() || is_removed(object));
     *objects = kept;
     for object in removed.iter().filter(|object| object.uid() != gone.uid()) {
         collect_garbage(objects, object);

@@ -324,6 +324,24 @@ fn operands_go_before_the_extension() {
 }
 
 #[test]
+fn objects_that_hold_a_definition_are_named() {
+    let cluster = cluster();
+    for object in cluster.objects.borrow_mut().iter_mut() {
+        let finalizer = match object.name() {
+            "green" => "x.io/empty",
+            "pots.x.io" => "customresourcecleanup.apiextensions.k8s.io",
+            _ => continue,
+        };
+        object.set(&["metadata", "finalizers"], json!([finalizer]));
+    }
+    let stopped = uninstall(&cluster, NEVER, "--definitions");
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    let why = "because CustomResourceDefinition pots.x.io waits for the objects of its kind\n    \
+               because Pot garden/green waits for its finalizers: x.io/empty\n";
+    assert!(stopped.err.contains(why), "{}", stopped.err);
+}
+
+#[test]
 fn unknown_extension_namespace_and_silent_cluster_are_errors() {
     let unknown = uninstall_from(cluster(), "clusterextension/coffee");
     assert_eq!(unknown.code, 2, "{unknown:?}");
