@@ -354,9 +354,9 @@ async fn delete_steps(
     for step in steps {
         if let Some(object) = cluster.wait_until_gone(step, timeout).await? {
             remaining.push(match held_objects(cluster, &object).await.as_slice() {
-                [] => remaining_cause(step_name(step), &object),
+                [] => remaining_cause(&step_name(step), &object),
                 held => Cause::new(format!("{} waits for the objects of its kind", step_name(step)))
-                    .because_all(held.iter().map(|held| remaining_cause(object_name(held), held)))
+                    .because_all(held.iter().map(|held| remaining_cause(&object_name(held), held)))
                     .remedy("if the operator that removes the finalizers is gone, remove them yourself: kubectl edit"),
             });
         } else if let Some(out) = &mut out {
@@ -372,7 +372,7 @@ async fn delete_steps(
         .remedy("check the log of the operator and run the command again, or allow more time with --timeout SECONDS"))
 }
 
-fn remaining_cause(what: String, object: &Object) -> Cause {
+fn remaining_cause(what: &str, object: &Object) -> Cause {
     let finalizers: Vec<&str> = object.finalizers().collect();
     Cause::new(match finalizers.as_slice() {
         [] => format!("{what} still exists"),

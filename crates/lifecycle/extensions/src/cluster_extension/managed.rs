@@ -76,7 +76,9 @@ impl ManagedObjects {
         let look = move |watch: &Cache<_>, _: &CacheProgress| {
             let owners = owners_of_missing_objects(&kind, watch, &left.lock());
             enqueuer_of_look.with(|_, queue| {
-                owners.iter().for_each(|owner| queue.add(NamespacedName::cluster(&**owner)));
+                for owner in owners {
+                    queue.add(NamespacedName::cluster(&*owner));
+                }
             });
         };
         let cache = || {

@@ -152,7 +152,9 @@ impl ObjectWatches {
                 sets_with_missing_objects(&kind, watch, &seen.lock())
             };
             enqueuer_of_look.with(|_, queue| {
-                sets.iter().for_each(|set| queue.add(NamespacedName::cluster(&**set)));
+                for set in sets {
+                    queue.add(NamespacedName::cluster(&*set));
+                }
             });
         };
         let cache = || {
