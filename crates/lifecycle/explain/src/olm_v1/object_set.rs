@@ -45,15 +45,8 @@ pub(super) fn is_archived(set: &Object) -> bool {
 pub(super) fn causes(cluster: &ClusterObjects, set: &Object) -> Vec<Cause> {
     let name = set.name();
     if let Some(cause) = deletion_cause(set) {
-        if let Some(kept) = ReportedCondition::of(set, "Progressing")
-            && kept.message.starts_with(KEPT)
-        {
-            let cause = Cause::new("it is being deleted").because(Cause::new(kept.message));
-            let refusal = Refusal::of(kept.message);
-            return vec![match refusal {
-                Some(refusal) => cause.remedy(format!("grant it: {}", refusal.grant_commands())),
-                None => cause,
-            }];
+        if let Some(why) = kept_cause(set) {
+            return vec![Cause::new("it is being deleted").because(why)];
         }
         let waits = set.finalizers().any(|finalizer| finalizer == TEARDOWN_FINALIZER);
         return vec![if waits {
@@ -105,6 +98,19 @@ pub(super) fn causes(cluster: &ClusterObjects, set: &Object) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// Why a set that is being deleted waits for an object that is to be kept.
+pub(super) fn kept_cause(set: &Object) -> Option<Cause> {
+    let progressing = ReportedCondition::of(set, "Progressing")?;
+    let message = progressing.message;
+    let is_kept = set.is_terminating() && message.starts_with(KEPT);
+    is_kept.then(|| match Refusal::of(message) {
+        Some(refusal) => {
+            Cause::new(message).remedy(format!("grant it: {}", refusal.grant_commands()))
+        }
+        None => Cause::new(message),
+    })
 }
 
 /// The cause of a failed probe, from its line in the message.

@@ -1,5 +1,6 @@
 //! Deletions of ClusterExtensions: which finalizers and objects hold them up.
 
+use super::object_set::kept_cause;
 use super::{object_text, owned_objects};
 use crate::{ClusterObjects, ExplainedObject, Finding};
 use mainstay_api::names::olm_v1::{
@@ -112,6 +113,9 @@ fn leftover_causes(cluster: &ClusterObjects, extension: &str) -> Vec<Cause> {
 
 fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
     let what = object_text(object);
+    if let Some(why) = kept_cause(object) {
+        return Cause::new(format!("{what} is being deleted")).because(why);
+    }
     let finalizers: Vec<&str> = object.finalizers().collect();
     if !finalizers.contains(&CUSTOM_OBJECTS) {
         return match finalizers.as_slice() {

@@ -497,6 +497,24 @@ metadata:
     let why = why_extension(&[&of_controller, held_set]);
     let cause = "because ClusterObjectSet tea-1 waits for its finalizers: x.io/hold";
     assert!(why.contains(cause), "{why}");
+    let refused = "an object is to be kept: customresourcedefinitions.apiextensions.k8s.io \"pots.x.io\" is forbidden: User \"system:serviceaccount:olmv1-system:mainstay\" cannot patch resource \"customresourcedefinitions\" in API group \"apiextensions.k8s.io\" at the cluster scope";
+    let waits = format!(
+        "{held_set}status: {{conditions: [{{type: Progressing, status: 'True', reason: Retrying, message: {}}}]}}\n",
+        serde_json::Value::from(refused)
+    );
+    for target in [
+        target(ExplainedKind::ClusterExtension, "tea"),
+        target(ExplainedKind::ClusterObjectSet, "tea-1"),
+    ] {
+        let why = text(&explanation(&[&of_controller, &waits], &target));
+        assert!(why.contains(&format!("because {refused}\n")), "{why}");
+        assert!(
+            why.contains(
+                "→ grant it: kubectl create clusterrole mainstay-customresourcedefinitions"
+            ),
+            "{why}"
+        );
+    }
     // The extension itself is gone.
     insta::assert_snapshot!(why_extension(&[LEFTOVERS]));
     let kept = "

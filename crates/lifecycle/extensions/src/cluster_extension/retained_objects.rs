@@ -55,6 +55,7 @@ pub(crate) async fn release_objects(
     owner: &str,
     mut keys: BTreeSet<ObjectKey>,
 ) -> Result<(), Error> {
+    let mut kept_crds = BTreeSet::new();
     if !extension.is_empty() {
         let kind = super::OWNER_KIND;
         let selector = format!("{OWNER_KIND_LABEL}={kind},{OWNER_NAME_LABEL}={extension}");
@@ -62,8 +63,9 @@ pub(crate) async fn release_objects(
         let listed = context.cluster.list(&builtin::CUSTOM_RESOURCE_DEFINITION, None, &list).await;
         let listed = listed.during("listing the CustomResourceDefinitions of an extension")?;
         let gvk = builtin::CUSTOM_RESOURCE_DEFINITION.gvk();
-        let crds = listed.items.iter().map(|crd| ObjectKey { gvk: gvk.clone(), name: crd.key() });
-        keys.extend(crds);
+        let kept = listed.items.iter().filter(|crd| is_kept(crd));
+        kept_crds.extend(kept.map(|crd| ObjectKey { gvk: gvk.clone(), name: crd.key() }));
+        keys.extend(kept_crds.iter().cloned());
     }
     for key in keys {
         let found = context.resources.find(&context.cluster, &key.gvk).await;
@@ -77,7 +79,7 @@ pub(crate) async fn release_objects(
         if account.is_some() && is_forbidden(&released) {
             released = release_object(&context.cluster, &resource, &key, owner).await;
         }
-        if !is_forbidden(&released) || resource == builtin::CUSTOM_RESOURCE_DEFINITION {
+        if !is_forbidden(&released) || kept_crds.contains(&key) {
             released.during("keeping an object of a deleted extension")?;
         }
     }

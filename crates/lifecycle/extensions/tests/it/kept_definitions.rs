@@ -1,15 +1,15 @@
 //! CustomResourceDefinitions with the policy `keep` outlive their extension, also if its account can do nothing any
 //! more: with them, all objects of their kinds would go.
 
-use crate::approved_accounts::{CLUSTER_ROLE, approve, with_package};
+use crate::approved_accounts::{CLUSTER_ROLE, apply_rbac, approve, with_package};
 use crate::bundles::TestBundle;
 use crate::cluster_extensions::grant;
 use crate::extensions::NAMESPACE;
-use crate::olm_cluster::OlmCluster;
-use mainstay_api::resources::CLUSTER_EXTENSION;
+use crate::olm_cluster::{OlmCluster, message};
+use mainstay_api::resources::{CLUSTER_EXTENSION, CLUSTER_OBJECT_SET};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_extensions::{Features, TrustMode};
-use mainstay_object::{Resource, builtin};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
 const CRD: &Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
@@ -78,4 +78,35 @@ async fn deleted_account_loses_no_kept_definition() {
         delete_and_assert_kept(&olm).await;
         controllers.shutdown().await;
     }
+}
+
+/// The permissions of an earlier version of the manifests do not suffice: then nothing is lost either.
+#[tokio::test]
+async fn deletion_waits_while_nobody_may_release_a_kept_definition() {
+    let features = Features::object_sets(TrustMode::Approved);
+    let (olm, controllers) = with_package(features).await;
+    store_bundle(&olm);
+    approve(&olm, everything()).await;
+    olm.apply_extension("ext", "a", "").await;
+    install_and_mark(&olm).await;
+    let all = (mainstay_extensions::subsystem(features).permissions)();
+    let mut without = all.clone();
+    for rule in
+        without.iter_mut().filter(|rule| rule["resources"][0] == "customresourcedefinitions")
+    {
+        rule["verbs"] = json!(["list", "watch"]);
+    }
+    apply_rbac(&olm, "ClusterRole", "mainstay", json!({"rules": without})).await;
+    delete(&olm, &builtin::CLUSTER_ROLE, None, "approval").await;
+    olm.cluster.wait_gone(&builtin::CLUSTER_ROLE, None, CLUSTER_ROLE).await;
+    delete(&olm, &CLUSTER_EXTENSION, None, "ext").await;
+    let is_told = |set: &Object| {
+        message(set, "Progressing")
+            .starts_with("an object is to be kept: customresourcedefinitions.apiextensions.k8s.io")
+    };
+    olm.cluster.wait_for(&CLUSTER_OBJECT_SET, None, "ext-1", is_told).await;
+    apply_rbac(&olm, "ClusterRole", "mainstay", json!({"rules": all})).await;
+    olm.cluster.wait_gone(&CLUSTER_EXTENSION, None, "ext").await;
+    assert_eq!(olm.cluster.cluster().get(CRD, None, NAME).await.unwrap().owner_references(), []);
+    controllers.shutdown().await;
 }
