@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 const STREAM_TIMEOUT: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
 /// The longest delay between attempts.
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
-/// How long each pause lasts that is not shorter anyway.
+/// The first part of a pause, which a caller cannot end.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// The number of objects in a page of a list.
 const PAGE: u32 = 500;

@@ -31,14 +31,14 @@ impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
     /// Watches a kind with the permissions of an account, if that is not done yet. A watch that was refused is tried
     /// again soon: the account may have the permission now.
     ///
-    /// `look` is called after each list, for what went before the list causes no change of the cache; and when the
+    /// `on_progress` is called after each list, for what went before the list causes no change of the cache; and when the
     /// watch is refused, or not refused any more.
     pub(crate) fn watch(
         &self,
         resource: &Resource,
         client: &AccountClient,
         cache: impl FnOnce() -> CacheBuilder<T>,
-        look: impl Fn(&Cache<T>, &CacheProgress) + Send + 'static,
+        on_progress: impl Fn(&Cache<T>, &CacheProgress) + Send + 'static,
     ) {
         let key = (resource.gvk(), client.account.clone());
         match self.watches.lock().entry(key) {
@@ -58,7 +58,7 @@ impl<T: PartialEq + Send + Sync + 'static> AccountWatches<T> {
                     // The sender lives in the watch.
                     while progress.changed().await.is_ok() {
                         let now = progress.borrow_and_update().clone();
-                        look(&watch, &now);
+                        on_progress(&watch, &now);
                     }
                 };
                 tokio::spawn(async move { ended.run_until_cancelled(report).await });

@@ -146,7 +146,7 @@ struct Bundles {
     chosen: String,
     /// The installed one, if it is another one: an upgrade removes its objects.
     installed: Option<String>,
-    /// The name of the installed one, unless a copy of it was named.
+    /// The name of the installed one.
     installed_name: Option<String>,
 }
 
@@ -162,14 +162,13 @@ async fn bundles(
         None => offered_bundle(io, cluster, &arguments.name, extension, installed).await?,
     };
     let installed = installed.filter(|image| **image != *chosen);
-    let installed_name =
-        extension.and_then(|found| found.str(&["status", "install", "bundle", "name"]));
-    let (installed, installed_name) = match (&arguments.installed, installed) {
+    let installed = match (&arguments.installed, installed) {
         (Some(_), None) => return Err(no_other_bundle(&arguments.name)),
-        (Some(copy), Some(_)) => (Some(copy.clone()), None),
-        (None, installed) => (installed.map(str::to_owned), installed_name.map(str::to_owned)),
+        (Some(copy), Some(_)) => Some(copy.clone()),
+        (None, installed) => installed.map(str::to_owned),
     };
-    Ok(Bundles { chosen, installed, installed_name })
+    let name = extension.and_then(|found| found.str(&["status", "install", "bundle", "name"]));
+    Ok(Bundles { chosen, installed, installed_name: name.map(str::to_owned) })
 }
 
 /// Why `--installed` is refused where no installed bundle counts beside the chosen one.

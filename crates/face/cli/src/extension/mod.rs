@@ -37,7 +37,7 @@ mod watch;
 mod with_dependencies;
 
 pub(crate) use owned::{
-    account_objects, hidden_note, owned_objects, owned_resource, owner_selector,
+    account_objects, hidden_note, object_text, owned_objects, owned_resource, owner_selector,
 };
 pub(crate) use providing_objects::dependents;
 pub(crate) use watch::wait_until_controller_ends;

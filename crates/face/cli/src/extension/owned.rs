@@ -155,7 +155,7 @@ pub(super) async fn owned_crds(
 }
 
 /// An object as kubectl names it.
-pub(super) fn object_text(object: &Object) -> String {
+pub(crate) fn object_text(object: &Object) -> String {
     match object.namespace() {
         "" => format!("{} {}", object.kind(), object.name()),
         namespace => format!("{} {namespace}/{}", object.kind(), object.name()),

@@ -15,6 +15,7 @@ pub(crate) use extension::EXTENSION_KINDS;
 use crate::catalog::{Format, escape_controls, escape_controls_in_lines};
 use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError, ClusterWriter};
 use crate::exit::{CommandFailure, ExitStatus};
+use crate::extension::object_text;
 use crate::output::OutputSink;
 use crate::resolve::{CommandIo, format_output};
 use clap::Args;
@@ -356,7 +357,7 @@ async fn delete_steps(
             remaining.push(match held_objects(cluster, &object).await.as_slice() {
                 [] => remaining_cause(&step_name(step), &object),
                 held => Cause::new(format!("{} waits for the objects of its kind", step_name(step)))
-                    .because_all(held.iter().map(|held| remaining_cause(&object_name(held), held)))
+                    .because_all(held.iter().map(|held| remaining_cause(&object_text(held), held)))
                     .remedy("if the operator that removes the finalizers is gone, remove them yourself: kubectl edit"),
             });
         } else if let Some(out) = &mut out {
@@ -378,14 +379,6 @@ fn remaining_cause(what: &str, object: &Object) -> Cause {
         [] => format!("{what} still exists"),
         all => format!("{what} waits for its finalizers: {}", all.join(", ")),
     })
-}
-
-/// `Kind namespace/name`.
-fn object_name(object: &Object) -> String {
-    match object.namespace() {
-        "" => format!("{} {}", object.kind(), object.name()),
-        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
-    }
 }
 
 /// The first objects with finalizers that a CustomResourceDefinition which is being deleted waits for.

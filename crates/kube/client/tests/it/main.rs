@@ -204,7 +204,7 @@ async fn pause_after_refusals_ends_once_the_reason_may_be_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hurry_cannot_make_more_than_an_attempt_a_second() {
+async fn calls_to_retry_now_make_at_most_one_attempt_a_second() {
     let server = Server::new((0..100).map(|_| ScriptedResponse::Refuse(403, "Forbidden")));
     let (cache, _) = start(&server);
     for _ in 0..100 {

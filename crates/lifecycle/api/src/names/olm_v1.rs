@@ -64,6 +64,9 @@ pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY_VALUE: &str = "olm.operatorframework.io";
 
+/// Beginning of the message of a ClusterObjectSet whose deletion waits: an object that is to be kept would go with it.
+pub const KEPT_OBJECT_MESSAGE: &str = "an object is to be kept: ";
+
 /// Finalizer of a ClusterExtension that has an unpacked bundle.
 pub const UNPACK_CACHE_FINALIZER: &str = "olm.operatorframework.io/cleanup-unpack-cache";
 /// Finalizer of a ClusterExtension that has watches on its objects.

@@ -7,6 +7,7 @@
 use crate::command::Refusal;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
+use mainstay_permissions::InstallerNames;
 use serde_json::json;
 
 /// Texts before the failure of a step, which say nothing by themselves.
@@ -249,9 +250,10 @@ fn is_unapproved(message: &str) -> bool {
 /// else may be granted to it. In other modes the spec names the account.
 fn is_of_kept_account(refusal: &Refusal<'_>, extension: &Object) -> bool {
     let field = |path: &[&str]| extension.str(path).unwrap_or_default();
-    let account = format!("{}-installer", extension.name());
+    let names = InstallerNames::new(extension.name(), field(&["spec", "namespace"]));
+    let account = names.service_account();
     field(&["spec", "serviceAccount", "name"]) != account
-        && refusal.is_of_account(field(&["spec", "namespace"]), &account)
+        && refusal.is_of_account(&names.namespace, &account)
 }
 
 fn approval_remedy(extension: &str) -> String {

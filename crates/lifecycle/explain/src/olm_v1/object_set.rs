@@ -5,12 +5,9 @@ use super::failure::{FailedInstallation, titled_object};
 use super::{ReportedCondition, owning_extension};
 use crate::command::Refusal;
 use crate::{ClusterObjects, Finding, deletion_cause, workload};
-use mainstay_api::names::olm_v1::{BUNDLE_REFERENCE, TEARDOWN_FINALIZER};
+use mainstay_api::names::olm_v1::{BUNDLE_REFERENCE, KEPT_OBJECT_MESSAGE, TEARDOWN_FINALIZER};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
-
-/// The beginning of the message of a deleted set that waits because a kept object would go with it.
-const KEPT: &str = "an object is to be kept: ";
 
 /// Explains a ClusterObjectSet.
 pub(crate) fn finding(cluster: &ClusterObjects, set: &Object) -> Finding {
@@ -104,7 +101,7 @@ pub(super) fn causes(cluster: &ClusterObjects, set: &Object) -> Vec<Cause> {
 pub(super) fn kept_cause(set: &Object) -> Option<Cause> {
     let progressing = ReportedCondition::of(set, "Progressing")?;
     let message = progressing.message;
-    let is_kept = set.is_terminating() && message.starts_with(KEPT);
+    let is_kept = set.is_terminating() && message.starts_with(KEPT_OBJECT_MESSAGE);
     is_kept.then(|| match Refusal::of(message) {
         Some(refusal) => {
             Cause::new(message).remedy(format!("grant it: {}", refusal.grant_commands()))

@@ -72,10 +72,10 @@ impl ManagedObjects {
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
         let (kind, left) = (resource.gvk(), Arc::clone(&self.left));
-        let enqueuer_of_look = enqueuer.clone();
-        let look = move |watch: &Cache<_>, _: &CacheProgress| {
+        let enqueuer_of_progress = enqueuer.clone();
+        let on_progress = move |watch: &Cache<_>, _: &CacheProgress| {
             let owners = owners_of_missing_objects(&kind, watch, &left.lock());
-            enqueuer_of_look.with(|_, queue| {
+            enqueuer_of_progress.with(|_, queue| {
                 for owner in owners {
                     queue.add(NamespacedName::cluster(&*owner));
                 }
@@ -92,7 +92,7 @@ impl ManagedObjects {
                 enqueue(&enqueuer, change, left.as_ref());
             })
         };
-        self.watches.watch(resource, client, cache, look);
+        self.watches.watch(resource, client, cache, on_progress);
     }
 
     /// Ends the watches with the permissions of an account, which goes with its extension.

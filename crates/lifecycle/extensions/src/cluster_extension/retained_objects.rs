@@ -72,12 +72,10 @@ pub(crate) async fn release_objects(
         let resource = found.during("finding the resource of an object of an extension")?;
         // A kind that is gone has no objects.
         let Some(resource) = resource else { continue };
-        let mut released = match account {
-            Some(account) => release_object(account, &resource, &key, owner).await,
-            None => release_object(&context.cluster, &resource, &key, owner).await,
-        };
+        let process = &context.cluster;
+        let mut released = release_object(account.unwrap_or(process), &resource, &key, owner).await;
         if account.is_some() && is_forbidden(&released) {
-            released = release_object(&context.cluster, &resource, &key, owner).await;
+            released = release_object(process, &resource, &key, owner).await;
         }
         if !is_forbidden(&released) || kept_crds.contains(&key) {
             released.during("keeping an object of a deleted extension")?;

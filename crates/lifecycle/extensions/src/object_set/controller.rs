@@ -3,7 +3,7 @@
 use super::attempt::{self, Objects, Outcome, is_archived};
 use crate::context::Context;
 use crate::error::Error;
-use mainstay_api::names::olm_v1::{OWNER_NAME_LABEL, TEARDOWN_FINALIZER};
+use mainstay_api::names::olm_v1::{KEPT_OBJECT_MESSAGE, OWNER_NAME_LABEL, TEARDOWN_FINALIZER};
 use mainstay_api::{
     ClusterObjectSet, ClusterObjectSetConditionType, ClusterObjectSetReason, LifecycleState, Time,
     resources,
@@ -233,7 +233,7 @@ impl Controller {
     async fn report_kept(&self, set: &ClusterObjectSet, error: Error) -> Result<Action, Error> {
         let refusal = error.request().filter(|error| error.is_forbidden()).map(api_message);
         if let Some(why) = refusal {
-            let outcome = Outcome::Failed(format!("an object is to be kept: {why}"));
+            let outcome = Outcome::Failed(format!("{KEPT_OBJECT_MESSAGE}{why}"));
             let now = Time::new(self.context.clock.now());
             let update = object_set_status(set, Vec::new(), outcome.as_rule(), now);
             self.report(set, &update.status, &outcome).await?;

@@ -143,15 +143,15 @@ impl ObjectWatches {
     pub(super) fn watch(&self, resource: &Resource, client: &AccountClient) {
         let Some(enqueuer) = self.enqueuer.lock().clone() else { return };
         let (kind, account) = (resource.gvk(), client.account.clone());
-        let (seen, enqueuer_of_look) = (Arc::clone(&self.seen), enqueuer.clone());
-        let look = move |watch: &Cache<_>, progress: &CacheProgress| {
+        let (seen, enqueuer_of_progress) = (Arc::clone(&self.seen), enqueuer.clone());
+        let on_progress = move |watch: &Cache<_>, progress: &CacheProgress| {
             let sets = if progress.refusal.is_some() {
                 // From now on no event tells of changes.
                 sets_of_account(&kind, &account, &seen.lock())
             } else {
                 sets_with_missing_objects(&kind, watch, &seen.lock())
             };
-            enqueuer_of_look.with(|_, queue| {
+            enqueuer_of_progress.with(|_, queue| {
                 for set in sets {
                     queue.add(NamespacedName::cluster(&*set));
                 }
@@ -165,7 +165,7 @@ impl ObjectWatches {
             Cache::builder(selection, project)
                 .subscribe(move |change| enqueue(&enqueuer, &kind, change, &seen))
         };
-        self.watches.watch(resource, client, cache, look);
+        self.watches.watch(resource, client, cache, on_progress);
     }
 
     /// Why one of these kinds may not be watched with the permissions of an account.
