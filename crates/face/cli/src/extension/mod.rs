@@ -230,6 +230,10 @@ fn write_failure(what: String, error: ClusterWriteError) -> CommandFailure {
         Some(
             "this version of OLM v1 needs --service-account NAME; `mainstay extension rbac` prints one with its roles",
         )
+    } else if text.contains("name is immutable") {
+        Some(
+            "an extension keeps its ServiceAccount: give that one the permissions that `mainstay extension rbac` prints",
+        )
     } else if text.contains("invalid version expression") {
         Some("write a range without `==`, `&&` and hyphens, such as '>=1.2 <2 || 2.1.x'")
     } else {

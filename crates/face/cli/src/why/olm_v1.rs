@@ -63,6 +63,9 @@ pub(super) async fn read(
             let mut resolution = resolve(cluster, extension, &catalogs).await;
             if resolution.concerns_apis() {
                 let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
+                // Those of the extension are among them.
+                listing.objects.retain(|object| object.kind() != crds.kind);
+                listing.hidden.retain(|hidden| hidden.kind != crds.kind);
                 add_if_served(&mut listing, cluster, crds, None, &BTreeSet::new()).await?;
             }
             let crds = of_kind(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION);
@@ -119,7 +122,7 @@ async fn add_if_served(
     Ok(())
 }
 
-/// Adds the Deployments of a ClusterExtension, the Pods beside them, and its Namespace.
+/// Adds the Deployments of a ClusterExtension, the Pods beside them, its Namespace, and its CustomResourceDefinitions.
 async fn add_workloads(
     listing: &mut Listing,
     cluster: &impl ClusterHandle,
@@ -142,6 +145,29 @@ async fn add_workloads(
         Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {}
         Err(error) => return Err(error.into()),
     }
+    let mut crds = Listing::default();
+    let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
+    add_if_served(&mut crds, cluster, kind, Some(&selector), &BTreeSet::new()).await?;
+    listing.hidden.extend(crds.hidden);
+    for crd in crds.objects {
+        add_with_custom_objects(listing, cluster, crd).await?;
+    }
+    Ok(())
+}
+
+/// Adds an object, and the objects that it waits for if it is a CustomResourceDefinition that is being deleted.
+async fn add_with_custom_objects(
+    listing: &mut Listing,
+    cluster: &impl ClusterHandle,
+    object: Object,
+) -> Result<(), Cause> {
+    let is_waiting =
+        object.kind() == builtin::CUSTOM_RESOURCE_DEFINITION.kind && object.is_terminating();
+    let crd = OperatorCrd { definition: object, objects: Vec::new() };
+    if let Some(kind) = crd.resource().filter(|_| is_waiting) {
+        add_if_served(listing, cluster, &kind, None, &BTreeSet::new()).await?;
+    }
+    listing.objects.push(crd.definition);
     Ok(())
 }
 
@@ -159,13 +185,7 @@ async fn add_remaining_objects(
         if object.kind() == CLUSTER_OBJECT_SET.kind {
             continue;
         }
-        let is_waiting =
-            object.kind() == builtin::CUSTOM_RESOURCE_DEFINITION.kind && object.is_terminating();
-        let crd = OperatorCrd { definition: object, objects: Vec::new() };
-        if let Some(kind) = crd.resource().filter(|_| is_waiting) {
-            add_if_served(listing, cluster, &kind, None, &BTreeSet::new()).await?;
-        }
-        listing.objects.push(crd.definition);
+        add_with_custom_objects(listing, cluster, object).await?;
     }
     Ok(())
 }

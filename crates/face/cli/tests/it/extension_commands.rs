@@ -272,6 +272,10 @@ fn refusal_of_the_cluster_has_a_remedy_and_warnings_are_printed() {
     for (text, remedy) in [
         ("strict decoding error: unknown field \"spec.config\"", "--crd-channel experimental"),
         ("spec.serviceAccount: Required value", "needs --service-account NAME"),
+        (
+            "spec.serviceAccount.name: Invalid value: \"b\": name is immutable once set",
+            "keeps its ServiceAccount",
+        ),
         ("spec.source.catalog.version: invalid version expression", "write a range without"),
     ] {
         let refusal = Some(ClusterWriteError::Invalid(Cause::new(text)));

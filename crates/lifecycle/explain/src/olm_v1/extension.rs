@@ -17,7 +17,8 @@ pub(crate) fn finding(cluster: &ClusterObjects, extension: &Object) -> Finding {
         return Finding { state: "is being deleted".to_owned(), causes, notes: Vec::new() };
     }
     let spec_causes = spec_causes(cluster, extension);
-    let workload_causes = workload_causes(cluster, extension);
+    let mut workload_causes = workload_causes(cluster, extension);
+    workload_causes.extend(removal::deleted_object_causes(cluster, extension.name()));
     let bundle = |field| extension.str(&["status", "install", "bundle", field]).unwrap_or_default();
     let installed = match (bundle("name"), bundle("version")) {
         ("", _) => None,

@@ -111,7 +111,28 @@ fn leftover_causes(cluster: &ClusterObjects, extension: &str) -> Vec<Cause> {
     terminating.map(|object| leftover_cause(cluster, object)).collect()
 }
 
+/// Why objects of a ClusterExtension that stays are being deleted still: until they are gone, its controller cannot
+/// create them again.
+pub(super) fn deleted_object_causes(cluster: &ClusterObjects, extension: &str) -> Vec<Cause> {
+    let mut terminating: Vec<&Object> = owned_objects(cluster, extension)
+        .filter(|object| object.is_terminating() && object.kind() != CLUSTER_OBJECT_SET.kind)
+        .collect();
+    terminating.sort_by_key(|object| (object.kind(), object.key()));
+    let cause_of = |object: &Object| {
+        let what = format!("{} is being deleted", object_text(object));
+        let why = holding_cause(cluster, object, "wait until the operator has removed them");
+        let cause = if why.what() == what { why } else { Cause::new(what).because(why) };
+        cause.remedy("its controller creates it again once it is gone")
+    };
+    terminating.into_iter().map(cause_of).collect()
+}
+
 fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
+    holding_cause(cluster, object, "install the operator again, until it has removed them")
+}
+
+/// What holds the deletion of an object up, with the remedy for finalizers that the operator removes.
+fn holding_cause(cluster: &ClusterObjects, object: &Object, remedy: &str) -> Cause {
     let what = object_text(object);
     if let Some(why) = kept_cause(object) {
         return Cause::new(format!("{what} is being deleted")).because(why);
@@ -153,7 +174,7 @@ fn leftover_cause(cluster: &ClusterObjects, object: &Object) -> Cause {
             if names.len() == 1 { "has" } else { "have" },
             finalizers.join(", ")
         )))
-        .remedy("install the operator again, until it has removed them")
+        .remedy(remedy)
         .remedy(format!(
             "or give up what the finalizers protect, for each object: kubectl patch {} {}{flag} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
             object.name(),

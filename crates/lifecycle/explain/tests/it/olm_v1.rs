@@ -469,6 +469,16 @@ metadata: {name: clean, namespace: garden}
 ";
 
 #[test]
+fn extension_whose_custom_resource_definition_is_being_deleted_does_not_work() {
+    insta::assert_snapshot!(why_extension(&[&healthy(), LEFTOVERS]));
+    let gone = LEFTOVERS.replace("deletionTimestamp: x", "generation: 1");
+    assert!(
+        explanation(&[&healthy(), &gone], &target(ExplainedKind::ClusterExtension, "tea"))
+            .is_healthy()
+    );
+}
+
+#[test]
 fn stuck_deletion_names_finalizers_and_the_objects_that_are_waited_for() {
     let deleted = |finalizers: &str| {
         healthy().replace(
