@@ -230,7 +230,7 @@ fn write_failure(what: String, error: ClusterWriteError) -> CommandFailure {
         Some(
             "this version of OLM v1 needs --service-account NAME; `mainstay extension rbac` prints one with its roles",
         )
-    } else if text.contains("name is immutable") {
+    } else if text.contains("spec.serviceAccount.name") && text.contains("is immutable") {
         Some(
             "an extension keeps its ServiceAccount: give that one the permissions that `mainstay extension rbac` prints",
         )

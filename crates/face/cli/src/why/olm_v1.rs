@@ -57,27 +57,23 @@ pub(super) async fn read(
     let is_live = |extension: &&Object| {
         target.kind == ExplainedKind::ClusterExtension && !extension.is_terminating()
     };
-    let resolution = match extension.as_ref().filter(is_live) {
-        Some(extension) if !hides(&listing, &CLUSTER_CATALOG) => {
-            let catalogs = of_kind(&listing, &CLUSTER_CATALOG);
-            let mut resolution = resolve(cluster, extension, &catalogs).await;
-            if resolution.concerns_apis() {
-                let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
-                // Those of the extension are among them.
-                listing.objects.retain(|object| object.kind() != crds.kind);
-                listing.hidden.retain(|hidden| hidden.kind != crds.kind);
-                add_if_served(&mut listing, cluster, crds, None, &BTreeSet::new()).await?;
-            }
-            let crds = of_kind(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION);
-            let extensions = of_kind(&listing, &CLUSTER_EXTENSION);
-            if !resolution.concerns_apis() || !hides(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION)
-            {
-                resolution.check_dependencies(extension, &extensions, &crds);
-            }
-            Some(resolution)
-        }
-        _ => None,
+    let Some(extension) = extension.as_ref().filter(is_live) else {
+        return Ok(cluster_objects(listing, None));
     };
+    let mut resolution = None;
+    if !hides(&listing, &CLUSTER_CATALOG) {
+        let catalogs = of_kind(&listing, &CLUSTER_CATALOG);
+        resolution = Some(resolve(cluster, extension, &catalogs).await);
+    }
+    let needs_all_crds = resolution.as_ref().is_some_and(ExtensionResolution::concerns_apis);
+    add_crds(&mut listing, cluster, extension, needs_all_crds).await?;
+    if let Some(resolution) = &mut resolution
+        && !(needs_all_crds && hides(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION))
+    {
+        let crds = of_kind(&listing, &builtin::CUSTOM_RESOURCE_DEFINITION);
+        let extensions = of_kind(&listing, &CLUSTER_EXTENSION);
+        resolution.check_dependencies(extension, &extensions, &crds);
+    }
     Ok(cluster_objects(listing, resolution))
 }
 
@@ -122,7 +118,7 @@ async fn add_if_served(
     Ok(())
 }
 
-/// Adds the Deployments of a ClusterExtension, the Pods beside them, its Namespace, and its CustomResourceDefinitions.
+/// Adds the Deployments of a ClusterExtension, the Pods beside them, and its Namespace.
 async fn add_workloads(
     listing: &mut Listing,
     cluster: &impl ClusterHandle,
@@ -145,9 +141,26 @@ async fn add_workloads(
         Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {}
         Err(error) => return Err(error.into()),
     }
+    Ok(())
+}
+
+/// Adds the CustomResourceDefinitions of a ClusterExtension, or those of the whole cluster, and the objects that they
+/// wait for while they are being deleted.
+async fn add_crds(
+    listing: &mut Listing,
+    cluster: &impl ClusterHandle,
+    extension: &Object,
+    is_for_all: bool,
+) -> Result<(), Cause> {
+    let selector = if is_for_all {
+        None
+    } else {
+        let Some(selector) = owner_selector(extension.name()) else { return Ok(()) };
+        Some(selector)
+    };
     let mut crds = Listing::default();
     let kind = &builtin::CUSTOM_RESOURCE_DEFINITION;
-    add_if_served(&mut crds, cluster, kind, Some(&selector), &BTreeSet::new()).await?;
+    add_if_served(&mut crds, cluster, kind, selector.as_deref(), &BTreeSet::new()).await?;
     listing.hidden.extend(crds.hidden);
     for crd in crds.objects {
         add_with_custom_objects(listing, cluster, crd).await?;

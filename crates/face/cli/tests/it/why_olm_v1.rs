@@ -262,3 +262,27 @@ fn deleted_extension_names_the_objects_that_its_crds_wait_for() {
     assert_eq!(unknown.code, 2);
     assert!(unknown.err.starts_with("error: there is no ClusterExtension never"), "{unknown:?}");
 }
+
+#[test]
+fn extension_names_its_crd_that_is_being_deleted_and_the_objects_that_hold_it() {
+    let objects =
+        format!("{CLUSTER}---{}", LEFTOVERS.replace("owner-name: gone", "owner-name: pot"));
+    let cluster = RecordedCluster { documents, ..RecordedCluster::new("default", &objects) };
+    cluster.objects.borrow_mut().retain(|object| object.kind() != "Deployment");
+    let viewer = RecordedCluster {
+        forbids: |kind, _| kind.kind == "CustomResourceDefinition",
+        ..cluster.clone()
+    };
+    let output = why(cluster, "clusterextension/pot");
+    assert_eq!(output.code, 3, "{output:?}");
+    for text in [
+        "because CustomResourceDefinition pots.x.io is being deleted\n",
+        "because Pot garden/green has finalizers",
+    ] {
+        assert!(output.out.contains(text), "{}", output.out);
+    }
+    let output = why(viewer, "clusterextension/pot");
+    assert_eq!(output.code, 0, "{output:?}");
+    let note = "note: CustomResourceDefinitions could not be read";
+    assert!(output.out.contains(note), "{}", output.out);
+}

@@ -111,18 +111,19 @@ fn leftover_causes(cluster: &ClusterObjects, extension: &str) -> Vec<Cause> {
     terminating.map(|object| leftover_cause(cluster, object)).collect()
 }
 
-/// Why objects of a ClusterExtension that stays are being deleted still: until they are gone, its controller cannot
-/// create them again.
+/// A cause for each object of a ClusterExtension that is being deleted although the ClusterExtension is not.
 pub(super) fn deleted_object_causes(cluster: &ClusterObjects, extension: &str) -> Vec<Cause> {
     let mut terminating: Vec<&Object> = owned_objects(cluster, extension)
         .filter(|object| object.is_terminating() && object.kind() != CLUSTER_OBJECT_SET.kind)
         .collect();
     terminating.sort_by_key(|object| (object.kind(), object.key()));
     let cause_of = |object: &Object| {
-        let what = format!("{} is being deleted", object_text(object));
-        let why = holding_cause(cluster, object, "wait until the operator has removed them");
-        let cause = if why.what() == what { why } else { Cause::new(what).because(why) };
-        cause.remedy("its controller creates it again once it is gone")
+        let mut cause = Cause::new(format!("{} is being deleted", object_text(object)));
+        if object.finalizers().next().is_some() {
+            let remedy = "wait until the operator has removed them";
+            cause = cause.because(holding_cause(cluster, object, remedy));
+        }
+        cause.remedy("the controller of the ClusterExtension creates it again once it is gone")
     };
     terminating.into_iter().map(cause_of).collect()
 }
