@@ -1,12 +1,12 @@
 //! A cluster in this process, as commands of `mainstay` use it, without a socket.
 
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{
+use mainstay_client::{Cluster, DeleteOptions, ObjectList, WriteOptions};
+use mainstay_clock::Clock;
+use mainstay_command::cluster::{
     AcceptedWrite, CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError,
     ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
 };
-use mainstay_client::{Cluster, DeleteOptions, ObjectList, WriteOptions};
-use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource};
 use mainstay_registry::ServedCatalogs;
 use mainstay_removal::DeletionStep;

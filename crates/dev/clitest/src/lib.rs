@@ -20,9 +20,10 @@ pub use no_cluster::{NoCluster, no_cluster};
 
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::cluster::{ClusterHandle, ConnectionArguments};
-use mainstay_cli::exit::CommandFailure;
-use mainstay_cli::{bundle, catalog, image};
+use mainstay_command::cluster::{ClusterHandle, ConnectionArguments};
+use mainstay_command::exit::CommandFailure;
+use mainstay_command::io::CommandIo;
+use mainstay_content::{bundle, catalog, image};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -177,13 +178,11 @@ impl TestFolder {
             "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
             _ => None,
         };
-        let mut io = catalog::CatalogCommandIo {
-            stdout: &mut out,
-            stderr: &mut err,
-            folder: self.path().to_owned(),
+        let stdin = &mut std::io::empty();
+        let mut io = CommandIo {
             colour,
-            terminal: false,
             variable: &variable,
+            ..CommandIo::unattended(stdin, &mut out, &mut err, self.path())
         };
         let exit = match parsed.command {
             Command::Catalog(arguments) => block_on(catalog::run(arguments, &mut io, connect)),

@@ -1,11 +1,11 @@
 //! A cluster that no kubeconfig names, for commands that need none.
 
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{
+use mainstay_command::cluster::{
     CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError, ConnectionArguments,
     ObjectPage,
 };
-use mainstay_cli::exit::CommandFailure;
+use mainstay_command::exit::CommandFailure;
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;

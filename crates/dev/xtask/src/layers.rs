@@ -104,6 +104,13 @@ const RULES: &[(&str, &[&str])] = &[
     ("dev/testdata", &[]),
     ("dev/reference", &["base/", "catalog/"]),
     ("dev/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/", "dev/"]),
+    ("face/command", &["base/", "kube/", "catalog/", "lifecycle/", "author/"]),
+    ("face/content", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/command"]),
+    (
+        "face/operators",
+        &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/command", "face/content"],
+    ),
+    ("face/opm", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/command"]),
     ("face/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/"]),
 ];
 
@@ -124,6 +131,9 @@ const CONFINED_CRATES: &[(&str, &[&str], &str)] = &[
         "clap",
         &[
             "face/cli",
+            "face/command",
+            "face/content",
+            "face/operators",
             "dev/attack",
             "dev/bench",
             "dev/conformance",

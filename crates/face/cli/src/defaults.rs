@@ -1,7 +1,7 @@
 //! Default catalogs of a cluster: those of its profile, or manifests in a folder.
 
-use crate::args::Profile;
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_command::profile::Profile;
 use mainstay_gocompat::io_error_text;
 use mainstay_object::Object;
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
-use mainstay_cli::args::Profile;
 use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
+use mainstay_command::profile::Profile;
 use mainstay_object::builtin::{self, API_SERVICE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use mainstay_cause::Cause;
 use mainstay_cli::args::LogFormat;
-use mainstay_cli::report;
 use mainstay_clock::Clock;
+use mainstay_command::report;
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};

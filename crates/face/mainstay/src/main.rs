@@ -4,10 +4,10 @@
 //! No rule of the product lives here. Each sub-command is one module, which starts components, waits
 //! for its result, and stops the components in the opposite order.
 
-mod catalog;
 mod catalog_listeners;
 mod catalogs;
 mod cluster_catalogs;
+mod commands;
 mod controller_pods;
 mod data;
 mod demo;
@@ -22,7 +22,6 @@ mod operator_hub;
 mod opm;
 mod packages;
 mod remote;
-mod resolve;
 mod run;
 mod sample;
 mod stop;
@@ -31,11 +30,12 @@ mod supervise;
 mod up;
 mod wait;
 
+use commands::{content, operators};
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::config::{Demo, RunSettings, Up};
-use mainstay_cli::exit::{CommandFailure, ExitStatus};
-use mainstay_cli::report::{self, ProgressReport};
+use mainstay_command::exit::{CommandFailure, ExitStatus};
+use mainstay_command::report::{self, ProgressReport};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::process::ExitCode;
 use supervise::Startup;
@@ -89,21 +89,23 @@ fn main() -> ExitCode {
             .map(|checked| run(|startup| run::run(checked, ProgressReport::stdout(), startup))),
         Command::Demo(arguments) => Demo::check(arguments)
             .map(|demo| run(|startup| demo::run(demo, ProgressReport::stdout(), startup))),
-        Command::Catalog(arguments) => Ok(block_on(Threads::One, catalog::run(arguments))),
-        Command::Bundle(arguments) => Ok(block_on(Threads::One, catalog::run_bundle(arguments))),
-        Command::Image(arguments) => Ok(block_on(Threads::All, catalog::run_image(*arguments))),
-        Command::Crd(arguments) => Ok(block_on(Threads::One, resolve::crd(&arguments))),
-        Command::Resolve(arguments) => Ok(block_on(Threads::One, resolve::run(&arguments))),
-        Command::Why(arguments) => Ok(block_on(Threads::One, resolve::why(&arguments))),
-        Command::Uninstall(arguments) => Ok(block_on(Threads::One, resolve::uninstall(&arguments))),
+        Command::Catalog(arguments) => Ok(block_on(Threads::One, content::catalog(arguments))),
+        Command::Bundle(arguments) => Ok(block_on(Threads::One, content::bundle(arguments))),
+        Command::Image(arguments) => Ok(block_on(Threads::All, content::image(*arguments))),
+        Command::Crd(arguments) => Ok(block_on(Threads::One, content::crd(&arguments))),
+        Command::Resolve(arguments) => Ok(block_on(Threads::One, content::resolve(&arguments))),
+        Command::Why(arguments) => Ok(block_on(Threads::One, operators::why(&arguments))),
+        Command::Uninstall(arguments) => {
+            Ok(block_on(Threads::One, operators::uninstall(&arguments)))
+        }
         Command::Extension(arguments) => {
-            Ok(block_on(Threads::One, catalog::run_extension(&arguments)))
+            Ok(block_on(Threads::One, operators::extension(&arguments)))
         }
         Command::Manifests(arguments) => {
-            subsystems::manifests(&arguments).map(|text| catalog::print(text.as_bytes()))
+            subsystems::manifests(&arguments).map(|text| commands::print(text.as_bytes()))
         }
-        Command::Version(arguments) => Ok(catalog::print(arguments.text().as_bytes())),
-        Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
+        Command::Version(arguments) => Ok(commands::print(arguments.text().as_bytes())),
+        Command::Completion(arguments) => Ok(commands::print(&arguments.script())),
         Command::Opm(arguments) => {
             let command_line = opm::CommandLine::opm(arguments.arguments);
             return block_on(command_line.threads(), command_line.run());

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_cause::Cause;
 use mainstay_classic::{NetworkSettings, ProxySettings, TrustedCaCertificates};
-use mainstay_cli::config::{OperatorNetwork, text_variable};
+use mainstay_cli::config::OperatorNetwork;
+use mainstay_command::environment::text_variable;
 use mainstay_image::registry::Proxies;
 use std::fmt::Write as _;
 

@@ -6,14 +6,15 @@
 
 use crate::layout;
 use mainstay_cause::Cause;
-use mainstay_cli::args::{
-    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionCertificates,
-    ExtensionTrust, ManifestsArguments, Profile,
-};
+use mainstay_cli::args::{ControllersArguments, CrdChannelArgument, ManifestsArguments};
 use mainstay_client::Cluster;
+use mainstay_command::profile::Profile;
 use mainstay_controller::SubsystemInfo;
 use mainstay_extensions::{Features, TrustMode, WebhookCertificates};
 use mainstay_object::builtin::CLUSTER_ROLE;
+use mainstay_operators::extension::settings::{
+    ExtensionApplierArgument, ExtensionCertificates, ExtensionTrust,
+};
 use serde_json::{Value, json};
 
 /// Every subsystem, with the features of extensions.

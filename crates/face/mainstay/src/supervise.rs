@@ -9,7 +9,7 @@
 
 use crate::stop::StopSignals;
 use mainstay_cause::Cause;
-use mainstay_cli::exit::CommandFailure;
+use mainstay_command::exit::CommandFailure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

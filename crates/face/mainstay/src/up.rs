@@ -7,8 +7,8 @@ use crate::supervise::Startup;
 use crate::wait::wait_until;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_CATALOG};
 use mainstay_cli::config::Up;
-use mainstay_cli::exit::CommandFailure;
-use mainstay_cli::report::{ProgressReport, milliseconds, shell_word};
+use mainstay_command::exit::CommandFailure;
+use mainstay_command::report::{ProgressReport, milliseconds, shell_word};
 use mainstay_extensions::WebhookCertificates;
 
 /// Starts the cluster, reports its components, serves until a signal, and stops.

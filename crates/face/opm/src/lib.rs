@@ -57,7 +57,7 @@ pub use go::ParseBoolError;
 pub use usage::{FlagError, UsageError, ValueError};
 
 use call::Failure;
-use mainstay_cli::output::OutputSink;
+use mainstay_command::output::OutputSink;
 
 /// Runs one command line (without the name of the program) and returns the exit code.
 pub async fn run(arguments: &[String], io: &mut CommandIo<'_>) -> u8 {

@@ -4,12 +4,12 @@ use super::dump::{Dump, ObjectId};
 use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
-use mainstay_cli::exit::ExitStatus;
-use mainstay_cli::resolve::CommandIo;
-use mainstay_cli::uninstall::{self, UninstallArguments};
 use mainstay_client::Cluster;
 use mainstay_clitest::DirectCluster;
+use mainstay_command::exit::ExitStatus;
+use mainstay_command::io::CommandIo;
 use mainstay_object::Object;
+use mainstay_operators::uninstall::{self, UninstallArguments};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -109,13 +109,8 @@ async fn run_command(
 async fn run_in_process(cluster: Cluster, arguments: &[String]) -> anyhow::Result<CommandResult> {
     let line = CommandLine::try_parse_from(arguments)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut io = CommandIo {
-        stdin: &mut std::io::empty(),
-        stdout: &mut stdout,
-        stderr: &mut stderr,
-        folder: PathBuf::new(),
-        colour: false,
-    };
+    let stdin = &mut std::io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut stdout, &mut stderr, Path::new(""));
     let connect = async move || Ok(DirectCluster::new(cluster));
     let exit = uninstall::run(&line.uninstall, &mut io, connect).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

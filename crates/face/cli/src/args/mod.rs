@@ -3,27 +3,27 @@
 mod controllers;
 mod values;
 
-pub use controllers::{
-    ControllersArguments, CrdChannelArgument, ExtensionApplierArgument, ExtensionCertificates,
-    ExtensionTrust,
-};
+pub use controllers::{ControllersArguments, CrdChannelArgument};
 
-use crate::bundle::BundleArguments;
-use crate::catalog::{CatalogArguments, Format};
-use crate::cluster::ClusterArguments;
-use crate::crd::CrdArguments;
 use crate::examples;
-use crate::extension::ExtensionArguments;
-use crate::image::ImageArguments;
-use crate::resolve::{ResolveArguments, format_output};
-use crate::uninstall::UninstallArguments;
 use crate::upstream::UpstreamArguments;
-use crate::why::WhyArguments;
 use clap::builder::{RangedU64ValueParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use mainstay_command::cluster::ClusterArguments;
+use mainstay_command::profile::Profile;
+use mainstay_command::text::Format;
+use mainstay_command::text::format_output;
+use mainstay_content::bundle::BundleArguments;
+use mainstay_content::catalog::CatalogArguments;
+use mainstay_content::crd::CrdArguments;
+use mainstay_content::image::ImageArguments;
+use mainstay_content::resolve::ResolveArguments;
 use mainstay_formats::edit_distance;
 use mainstay_object::size::{DEFAULT_OBJECT_BYTES, MAX_OBJECT_BYTES, MIN_OBJECT_BYTES};
+use mainstay_operators::extension::ExtensionArguments;
+use mainstay_operators::uninstall::UninstallArguments;
+use mainstay_operators::why::WhyArguments;
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -447,57 +447,6 @@ pub enum CatalogModeArgument {
     Pods,
     /// In this process, or in a pod if this process cannot read the catalog.
     Auto,
-}
-
-/// Which standard namespaces a new cluster gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// Catalogs in `olm`, operators for all namespaces in `operators`.
-    Standard,
-    /// Catalogs in `openshift-marketplace`, operators in `openshift-operators`.
-    Openshift,
-}
-
-impl Profile {
-    /// The global catalog namespace, whose catalogs every namespace sees.
-    pub const fn catalog_namespace(self) -> &'static str {
-        match self {
-            Self::Standard => "olm",
-            Self::Openshift => "openshift-marketplace",
-        }
-    }
-
-    /// The namespace of operators that watch all namespaces.
-    pub const fn operator_namespace(self) -> &'static str {
-        match self {
-            Self::Standard => "operators",
-            Self::Openshift => "openshift-operators",
-        }
-    }
-
-    /// The namespace of the catalog server of OLM v1, and of its pull secret.
-    pub const fn catalogd_namespace(self) -> &'static str {
-        match self {
-            Self::Standard => "olmv1-system",
-            Self::Openshift => "openshift-catalogd",
-        }
-    }
-
-    /// The namespace with the releases of ClusterExtensions and the Secrets of ClusterObjectSets.
-    pub const fn operator_controller_namespace(self) -> &'static str {
-        match self {
-            Self::Standard => "olmv1-system",
-            Self::Openshift => "openshift-operator-controller",
-        }
-    }
-
-    /// The namespace of the lifecycle manager.
-    pub const fn manager_namespace(self) -> &'static str {
-        match self {
-            Self::Standard => "olm",
-            Self::Openshift => "openshift-operator-lifecycle-manager",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError, ConnectionArguments};
-use mainstay_cli::exit::CommandFailure;
 use mainstay_clitest::{CommandOutput, TestFolder};
+use mainstay_command::cluster::{CatalogEndpoint, CatalogReadError, ConnectionArguments};
+use mainstay_command::exit::CommandFailure;
 use serde_json::Value;
 
 /// The documents of the ClusterCatalog `fruit`, as files of a folder.

@@ -4,10 +4,10 @@ use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::crd;
-use mainstay_cli::exit::CommandFailure;
-use mainstay_cli::resolve::CommandIo;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_command::exit::CommandFailure;
+use mainstay_command::io::CommandIo;
+use mainstay_content::crd;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -55,13 +55,8 @@ fn run(folder: &TestFolder, arguments: &str, cluster: &Cluster<'_>) -> CommandOu
     };
     let Command::Crd(arguments) = parsed.command else { panic!("the command is `crd`") };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut io = CommandIo {
-        stdin: &mut std::io::empty(),
-        stdout: &mut stdout,
-        stderr: &mut stderr,
-        folder: folder.path().to_owned(),
-        colour: false,
-    };
+    let stdin = &mut std::io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut stdout, &mut stderr, folder.path());
     let exit = block_on(async {
         match cluster {
             Cluster::None => {
@@ -83,9 +78,9 @@ fn run(folder: &TestFolder, arguments: &str, cluster: &Cluster<'_>) -> CommandOu
         }
     });
     let code = match exit {
-        mainstay_cli::exit::ExitStatus::Done => 0,
-        mainstay_cli::exit::ExitStatus::Failed => 1,
-        mainstay_cli::exit::ExitStatus::Usage => 2,
+        mainstay_command::exit::ExitStatus::Done => 0,
+        mainstay_command::exit::ExitStatus::Failed => 1,
+        mainstay_command::exit::ExitStatus::Usage => 2,
         other => panic!("{other:?}"),
     };
     CommandOutput::of(code, stdout, stderr)

@@ -4,8 +4,8 @@ use super::extension_commands::run_in;
 use super::extension_rbac::folder;
 use super::recorded_cluster::RecordedCluster;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError, ClusterWriteError};
 use mainstay_clitest::CommandOutput;
+use mainstay_command::cluster::{CatalogEndpoint, CatalogReadError, ClusterWriteError};
 use mainstay_object::Object;
 use serde_json::Value;
 

@@ -4,11 +4,11 @@ use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::catalog::CatalogCommandIo;
-use mainstay_cli::cluster::{ClusterWriteError, ClusterWriter};
-use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_command::cluster::{ClusterWriteError, ClusterWriter};
+use mainstay_command::io::CommandIo;
 use mainstay_object::{Object, Resource};
+use mainstay_operators::extension;
 use serde_json::{Value, json};
 
 /// An extension with a CustomResourceDefinition, its objects and a Deployment.
@@ -83,17 +83,11 @@ pub(super) fn run_in(
         "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
         _ => None,
     };
-    let mut io = ExtensionCommandIo {
-        streams: CatalogCommandIo {
-            stdout: &mut out,
-            stderr: &mut err,
-            folder: folder.path().to_owned(),
-            colour: false,
-            terminal: false,
-            variable: &variable,
-        },
-        stdin: &mut answer.unwrap_or_default().as_bytes(),
+    let mut stdin = answer.unwrap_or_default().as_bytes();
+    let mut io = CommandIo {
         interactive: answer.is_some(),
+        variable: &variable,
+        ..CommandIo::unattended(&mut stdin, &mut out, &mut err, folder.path())
     };
     let exit = block_on(extension::run(&arguments, &mut io, async move |_, _| Ok(cluster)));
     CommandOutput::of(exit as u8, out, err)

@@ -6,8 +6,8 @@ use super::resolve::{ResolveFolder as _, exit_code_and_output};
 use super::uninstall::uninstall_from;
 use super::why_olm_v1::why;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError};
 use mainstay_clitest::{CommandOutput, TestFolder};
+use mainstay_command::cluster::{CatalogEndpoint, CatalogReadError};
 use mainstay_object::Object;
 use serde_json::{Value, json};
 

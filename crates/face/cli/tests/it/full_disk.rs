@@ -2,8 +2,9 @@
 
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::catalog;
 use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on, no_cluster};
+use mainstay_command::io::CommandIo;
+use mainstay_content::catalog;
 use std::io::{self, Write};
 
 /// A writer that fails after a number of bytes, like a full disk or a closed pipe.
@@ -27,14 +28,8 @@ fn catalog_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> 
         unreachable!("it was typed")
     };
     let mut stderr = Vec::new();
-    let mut io = catalog::CatalogCommandIo {
-        stdout: &mut stdout,
-        stderr: &mut stderr,
-        folder: place.path().to_owned(),
-        colour: false,
-        terminal: false,
-        variable: &|_| None,
-    };
+    let stdin = &mut io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut stdout, &mut stderr, place.path());
     let exit = block_on(catalog::run(arguments, &mut io, no_cluster));
     (exit as u8, String::from_utf8(stderr).unwrap())
 }

@@ -135,7 +135,7 @@ fn flags_without_effect_are_accepted_hidden_and_documented_on_one_page() {
 
 #[test]
 fn every_exit_code_is_documented() {
-    use mainstay_cli::exit::ExitStatus;
+    use mainstay_command::exit::ExitStatus;
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/command-line.md");
     let page = std::fs::read_to_string(page).unwrap();
     for exit in [

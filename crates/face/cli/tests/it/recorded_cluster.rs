@@ -2,7 +2,7 @@
 
 use mainstay_api::names;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{
+use mainstay_command::cluster::{
     AcceptedWrite, CatalogEndpoint, CatalogReadError, ClusterHandle, ClusterReadError,
     ClusterWriteError, ClusterWriter, ObjectPage, ObjectWrite,
 };

@@ -4,8 +4,9 @@ use super::recorded_cluster::RecordedCluster;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::resolve::{self, CommandIo};
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_command::io::CommandIo;
+use mainstay_content::resolve;
 use mainstay_resolver::fixture::parse;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -165,13 +166,8 @@ impl ResolveFolder for TestFolder {
         };
         let Command::Resolve(arguments) = parsed.command else { unreachable!("it was typed") };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut io = CommandIo {
-            stdin: &mut stdin.as_bytes(),
-            stdout: &mut out,
-            stderr: &mut err,
-            folder: self.path().to_owned(),
-            colour: false,
-        };
+        let stdin = &mut stdin.as_bytes();
+        let mut io = CommandIo::unattended(stdin, &mut out, &mut err, self.path());
         let exit = block_on(resolve::run(&arguments, &mut io, async || Ok(cluster(viewer))));
         CommandOutput::of(exit as u8, out, err)
     }

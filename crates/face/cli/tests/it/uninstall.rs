@@ -3,11 +3,11 @@
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::cluster::ClusterWriter;
-use mainstay_cli::resolve::CommandIo;
-use mainstay_cli::uninstall;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_command::cluster::ClusterWriter;
+use mainstay_command::io::CommandIo;
 use mainstay_object::Object;
+use mainstay_operators::uninstall;
 use serde_json::json;
 
 const STATE: &str = "
@@ -90,13 +90,8 @@ pub(super) fn uninstall_from(cluster: impl ClusterWriter, arguments: &str) -> Co
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let place = TestFolder::new();
-    let mut io = CommandIo {
-        stdin: &mut std::io::empty(),
-        stdout: &mut out,
-        stderr: &mut err,
-        folder: place.path().to_owned(),
-        colour: false,
-    };
+    let stdin = &mut std::io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut out, &mut err, place.path());
     let exit = block_on(uninstall::run(&arguments, &mut io, async move || Ok(cluster)));
     CommandOutput::of(exit as u8, out, err)
 }

@@ -4,11 +4,11 @@ use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::exit::CommandFailure;
-use mainstay_cli::resolve::CommandIo;
-use mainstay_cli::why;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_command::exit::CommandFailure;
+use mainstay_command::io::CommandIo;
 use mainstay_object::Resource;
+use mainstay_operators::why;
 use mainstay_resolver::fixture::CatalogData;
 use std::fmt::Write as _;
 
@@ -68,13 +68,8 @@ fn why_as(
     };
     let Command::Why(arguments) = parsed.command else { unreachable!("it was typed") };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = CommandIo {
-        stdin: &mut STATE.as_bytes(),
-        stdout: &mut out,
-        stderr: &mut err,
-        folder: place.path().to_owned(),
-        colour: false,
-    };
+    let stdin = &mut STATE.as_bytes();
+    let mut io = CommandIo::unattended(stdin, &mut out, &mut err, place.path());
     let exit = block_on(why::run(&arguments, &mut io, async || match cluster {
         None => Err(CommandFailure::usage(Cause::new("the cluster cannot be read"))),
         Some(text) => {
@@ -153,19 +148,14 @@ fn silent_cluster_exits_with_one() {
     for words in [&["why", "sub/tea"][..], &["resolve"], &["resolve", "-n", "east"]] {
         let all = std::iter::once("mainstay").chain(words.iter().copied());
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut io = CommandIo {
-            stdin: &mut std::io::empty(),
-            stdout: &mut out,
-            stderr: &mut err,
-            folder: std::path::PathBuf::new(),
-            colour: false,
-        };
+        let stdin = &mut std::io::empty();
+        let mut io = CommandIo::unattended(stdin, &mut out, &mut err, std::path::Path::new(""));
         let connect = async || Ok(SilentCluster);
         let exit = block_on(async {
             match Arguments::try_parse_from(all).unwrap().command {
                 Command::Why(arguments) => why::run(&arguments, &mut io, connect).await,
                 Command::Resolve(arguments) => {
-                    mainstay_cli::resolve::run(&arguments, &mut io, connect).await
+                    mainstay_content::resolve::run(&arguments, &mut io, connect).await
                 }
                 _ => unreachable!("it was typed"),
             }

@@ -4,10 +4,10 @@ use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError, ClusterHandle};
-use mainstay_cli::resolve::CommandIo;
-use mainstay_cli::why;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
+use mainstay_command::cluster::{CatalogEndpoint, CatalogReadError, ClusterHandle};
+use mainstay_command::io::CommandIo;
+use mainstay_operators::why;
 use serde_json::Value;
 
 const CLUSTER: &str = "
@@ -134,13 +134,8 @@ pub(super) fn why(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput
         unreachable!("it was typed")
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = CommandIo {
-        stdin: &mut std::io::empty(),
-        stdout: &mut out,
-        stderr: &mut err,
-        folder: place.path().to_owned(),
-        colour: false,
-    };
+    let stdin = &mut std::io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut out, &mut err, place.path());
     let exit = block_on(why::run(&arguments, &mut io, async move || Ok(cluster)));
     CommandOutput::of(exit as u8, out, err)
 }

@@ -13,11 +13,13 @@ use crate::stop::StopSignals;
 use crate::subsystems::Selected;
 use crate::supervise::Startup;
 use mainstay_cause::{Cause, FileLocation};
-use mainstay_cli::args::{CatalogModeArgument, Profile};
-use mainstay_cli::config::{Data, Demo, OperatorNetwork, ServedFolder, runtime_folder};
+use mainstay_cli::args::CatalogModeArgument;
+use mainstay_cli::config::{Data, Demo, OperatorNetwork, ServedFolder};
 use mainstay_cli::defaults::DefaultCatalogs;
-use mainstay_cli::exit::CommandFailure;
-use mainstay_cli::report::ProgressReport;
+use mainstay_command::environment::runtime_folder;
+use mainstay_command::exit::CommandFailure;
+use mainstay_command::profile::Profile;
+use mainstay_command::report::ProgressReport;
 use mainstay_files::PrivateFolder;
 use std::collections::BTreeSet;
 

@@ -8,8 +8,9 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
-use mainstay_cli::report::{ProgressReport, columns, shell_word};
 use mainstay_client::{Cluster, ObjectList, Patch};
+use mainstay_command::report::{ProgressReport, shell_word};
+use mainstay_command::text::columns;
 use mainstay_object::builtin::{DEPLOYMENT, NAMESPACE};
 use mainstay_object::{Object, Resource, value_at};
 use serde_json::{Value, json};

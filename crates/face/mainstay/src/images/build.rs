@@ -5,7 +5,7 @@ use crate::embedded::chain;
 use mainstay_bundle::BundleFolder;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::{Cause, FileLocation};
-use mainstay_cli::image::content::{self, BuildOptions};
+use mainstay_content::image::content::{self, BuildOptions};
 use mainstay_image::layout::{self, NamedImage};
 use mainstay_image::manifest::Descriptor;
 use mainstay_image::reference::ImageReference;

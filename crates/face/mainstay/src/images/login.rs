@@ -8,7 +8,7 @@
 
 use crate::embedded::io;
 use mainstay_cause::{Cause, FileLocation};
-use mainstay_cli::machine::login_file;
+use mainstay_command::machine::login_file;
 use mainstay_files::Durability;
 use mainstay_image::serve::Account;
 use std::net::SocketAddr;

@@ -9,7 +9,7 @@ use kube::client::Body;
 use kube::config::Config;
 use mainstay_catalog::Limits;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{CatalogEndpoint, CatalogReadError};
+use mainstay_command::cluster::{CatalogEndpoint, CatalogReadError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;

@@ -9,13 +9,13 @@ use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use mainstay_api::resources::{CLUSTER_CATALOG, SUBSCRIPTION};
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{
+use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
+use mainstay_command::cluster::{
     CatalogEndpoint, CatalogReadError, ClusterArguments, ClusterHandle, ClusterReadError,
     ObjectPage,
 };
-use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
-use mainstay_cli::exit::CommandFailure;
-use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
+use mainstay_command::environment::{kubeconfig_variable, own_kubeconfig};
+use mainstay_command::exit::CommandFailure;
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;

@@ -3,8 +3,8 @@
 use super::{RemoteCluster, RequestError, unserved_kind};
 use crate::embedded::chain;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{AcceptedWrite, ClusterWriteError, ClusterWriter, ObjectWrite};
 use mainstay_client::{Cluster, DeleteOptions, WriteOptions};
+use mainstay_command::cluster::{AcceptedWrite, ClusterWriteError, ClusterWriter, ObjectWrite};
 use mainstay_object::{Object, Resource};
 use parking_lot::Mutex;
 use std::sync::Arc;

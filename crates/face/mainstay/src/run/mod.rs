@@ -27,10 +27,10 @@ use mainstay_classic::{
     CatalogContents, CatalogPods, Classic, DefaultSources, FolderCatalog, NetworkSettings, Timeouts,
 };
 use mainstay_cli::config::{PodImages, RunSettings};
-use mainstay_cli::exit::CommandFailure;
-use mainstay_cli::report::{ProgressReport, milliseconds};
 use mainstay_client::{Cluster, Election, LeaseTerm, ObjectList};
 use mainstay_clock::Clock;
+use mainstay_command::exit::CommandFailure;
+use mainstay_command::report::{ProgressReport, milliseconds};
 use mainstay_controller::RunningSubsystems;
 use mainstay_extensions::Extensions;
 use mainstay_images::ImageSources;

@@ -3,7 +3,7 @@
 use super::super::error::TempDirError;
 use super::super::go;
 use super::super::reference::NameError;
-use mainstay_cli::machine::MachineError;
+use mainstay_command::machine::MachineError;
 use mainstay_image::fetch::FetchError;
 use mainstay_image::registry::RegistryError;
 use mainstay_image::store::ImageStoreError;

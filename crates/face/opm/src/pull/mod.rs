@@ -19,7 +19,7 @@ use super::call::CommandIo;
 use super::error::TempDirError;
 use super::{go, reference};
 use error::ConfigError;
-use mainstay_cli::machine;
+use mainstay_command::machine;
 use mainstay_image::{
     fetch::{FetchError, Fetcher},
     manifest::{ImageConfig, ImageDocument, ImageManifest},

@@ -22,17 +22,17 @@ use mainstay_api::resources::{
     CLUSTER_EXTENSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION,
 };
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::catalog::CatalogCommandIo;
-use mainstay_cli::exit::ExitStatus;
-use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_clitest::DirectCluster;
+use mainstay_command::exit::ExitStatus;
+use mainstay_command::io::CommandIo;
 use mainstay_object::Object;
 use mainstay_object::builtin::{self, addons};
+use mainstay_operators::extension;
 use mainstay_registry::ServedCatalogs;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -199,16 +199,8 @@ impl<'a> Steps<'a> {
                     bail!("it is another command")
                 };
                 let (mut out, mut err) = (Vec::new(), Vec::new());
-                let streams = CatalogCommandIo {
-                    stdout: &mut out,
-                    stderr: &mut err,
-                    folder: PathBuf::new(),
-                    colour: false,
-                    terminal: false,
-                    variable: &|_| None,
-                };
                 let stdin = &mut std::io::empty();
-                let mut io = ExtensionCommandIo { streams, stdin, interactive: false };
+                let mut io = CommandIo::unattended(stdin, &mut out, &mut err, Path::new(""));
                 let connect = async |_: &_, _| {
                     Ok(DirectCluster::with_catalogs(cluster.clone(), Arc::clone(&served)))
                 };

@@ -13,12 +13,12 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::catalog::CatalogCommandIo;
-use mainstay_cli::extension::{self, ExtensionCommandIo};
 use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
 use mainstay_clitest::{CommandOutput, DirectCluster};
+use mainstay_command::io::CommandIo;
 use mainstay_extensions::{Features, TrustMode};
 use mainstay_object::{Object, Resource, builtin};
+use mainstay_operators::extension;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,22 +83,15 @@ async fn migrate_on(cluster: &DirectCluster, folder: &Path, arguments: &str) -> 
     };
     let Command::Extension(arguments) = parsed.command else { unreachable!("it was typed") };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let streams = CatalogCommandIo {
-        stdout: &mut out,
-        stderr: &mut err,
-        folder: folder.to_owned(),
-        colour: false,
-        terminal: false,
-        variable: &|_| None,
-    };
-    let mut io = ExtensionCommandIo { streams, stdin: &mut std::io::empty(), interactive: false };
+    let stdin = &mut std::io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut out, &mut err, folder);
     let status = extension::run(&arguments, &mut io, async |_, _| Ok(cluster.clone())).await;
     let code = match status {
-        mainstay_cli::exit::ExitStatus::Done => 0,
-        mainstay_cli::exit::ExitStatus::Failed => 1,
-        mainstay_cli::exit::ExitStatus::Usage => 2,
-        mainstay_cli::exit::ExitStatus::Unresolved => 3,
-        mainstay_cli::exit::ExitStatus::Changes => 4,
+        mainstay_command::exit::ExitStatus::Done => 0,
+        mainstay_command::exit::ExitStatus::Failed => 1,
+        mainstay_command::exit::ExitStatus::Usage => 2,
+        mainstay_command::exit::ExitStatus::Unresolved => 3,
+        mainstay_command::exit::ExitStatus::Changes => 4,
     };
     CommandOutput::of(code, out, err)
 }

@@ -1,8 +1,8 @@
 //! A converted operator is uninstalled, and its CustomResourceDefinitions stay.
 
 use super::*;
-use mainstay_cli::resolve::CommandIo;
-use mainstay_cli::uninstall;
+use mainstay_command::io::CommandIo;
+use mainstay_operators::uninstall;
 
 const CRD: &str = "anvils.forge.example.com";
 
@@ -13,13 +13,8 @@ async fn uninstall_and_keep_crds(live: &LiveCluster) -> CommandOutput {
         unreachable!("it was typed")
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = CommandIo {
-        stdin: &mut std::io::empty(),
-        stdout: &mut out,
-        stderr: &mut err,
-        folder: live.folder().to_owned(),
-        colour: false,
-    };
+    let stdin = &mut std::io::empty();
+    let mut io = CommandIo::unattended(stdin, &mut out, &mut err, live.folder());
     let commands = live.commands.clone();
     let exit = uninstall::run(&arguments, &mut io, async move || Ok(commands)).await;
     CommandOutput::of(exit as u8, out, err)
