@@ -62,6 +62,22 @@ fn every_command_has_examples_in_its_help_that_parse() {
 }
 
 #[test]
+fn examples_of_opm_parse_in_its_own_parser() {
+    let helps =
+        commands().into_iter().map(|(_, mut command)| command.render_long_help().to_string());
+    let lines: Vec<Vec<String>> = helps.flat_map(|help| examples(&help)).collect();
+    let of_opm: Vec<&[String]> = lines
+        .iter()
+        .filter_map(|words| words.split_first().filter(|(first, _)| *first == "opm"))
+        .map(|(_, words)| words)
+        .collect();
+    assert!(of_opm.len() > 2, "{of_opm:?}");
+    for words in of_opm {
+        assert_eq!(mainstay_opm::check(words), Ok(()), "{words:?}");
+    }
+}
+
+#[test]
 fn commands_in_the_help_can_be_pasted() {
     for (name, mut command) in commands() {
         let help = command.render_long_help().to_string();

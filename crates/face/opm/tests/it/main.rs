@@ -5,7 +5,6 @@
 
 mod acceptance;
 mod fbc;
-mod help;
 mod opm_folder;
 mod sdk;
 mod write_errors;
