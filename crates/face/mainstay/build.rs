@@ -7,11 +7,11 @@ use std::{env, fs};
 /// The first release of the GNU C library that reads packed relocations.
 const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 
-/// Folds functions with the same code into one. No program text depends on the addresses of functions being
-/// different.
+/// Folds functions with the same code into one, also if their addresses are taken. Of what is linked here, SQLite
+/// compares addresses of functions: those of a few whose code differs from that of all others in their place.
 const FOLD_EQUAL_FUNCTIONS: &str = "-Wl,--icf=all";
 
-/// A release folds functions with the same code where the linker can do that: crates that are compiled for
+/// A release folds functions with the same code if the linker can do that: crates that are compiled for
 /// speed have their own copies of generic code.
 ///
 /// Addresses that the loader fills in are written as a bitmap where the loader can read that: 24 bytes

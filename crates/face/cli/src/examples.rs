@@ -1,5 +1,5 @@
-//! Examples of the commands in its `--help`. One test parses each line, another one requires an
-//! example for each command.
+//! Examples in the help of commands. A test in `mainstay-cli` parses each line, another one requires an example
+//! for each command.
 
 pub(crate) const DEMO: &str = "Examples:
   mainstay demo                                    # serves until Ctrl-C
